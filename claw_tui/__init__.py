@@ -1,0 +1,1 @@
+"""The operator console: a client of the engine, nothing more."""
