@@ -1,0 +1,97 @@
+"""Every file name of the state directory, in one place.
+
+Names and layout are OpenClaw 2026.2.26's; our own additions live in files and folders that it
+ignores: `claw.sock`, `door.key`, `gateway.lock`, `lanes.json`, `inbox/`, `approvals/`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class StateDir:
+    """The state directory; `root` is absolute."""
+
+    root: Path
+
+    @property
+    def config(self) -> Path:
+        return self.root / "openclaw.json"
+
+    @property
+    def config_last_good(self) -> Path:
+        """A copy of the last configuration that loaded without an error (ours)."""
+        return self.root / "openclaw.json.last-good"
+
+    @property
+    def door_sock(self) -> Path:
+        return self.root / "claw.sock"
+
+    @property
+    def door_key(self) -> Path:
+        return self.root / "door.key"
+
+    @property
+    def gateway_lock(self) -> Path:
+        return self.root / "gateway.lock"
+
+    @property
+    def lanes_json(self) -> Path:
+        """Pauses that survive a restart (ours)."""
+        return self.root / "lanes.json"
+
+    @property
+    def inbox_dir(self) -> Path:
+        return self.root / "inbox"
+
+    @property
+    def inbox_journal(self) -> Path:
+        return self.inbox_dir / "journal.jsonl"
+
+    @property
+    def approvals_dir(self) -> Path:
+        return self.root / "approvals"
+
+    @property
+    def approvals_journal(self) -> Path:
+        """Requests and decisions, one JSON line each (ours)."""
+        return self.approvals_dir / "requests.jsonl"
+
+    @property
+    def exec_approvals(self) -> Path:
+        return self.root / "exec-approvals.json"
+
+    @property
+    def agents_dir(self) -> Path:
+        return self.root / "agents"
+
+    def sessions_dir(self, agent_id: str) -> Path:
+        return self.agents_dir / agent_id / "sessions"
+
+    def sessions_json(self, agent_id: str) -> Path:
+        return self.sessions_dir(agent_id) / "sessions.json"
+
+    def transcript(self, agent_id: str, session_id: str) -> Path:
+        return self.sessions_dir(agent_id) / f"{session_id}.jsonl"
+
+    def workspace(self, agent_id: str) -> Path:
+        """The default workspace of an agent when the configuration names none."""
+        return self.root / ("workspace" if agent_id == "main" else f"workspace-{agent_id}")
+
+    @property
+    def logs_dir(self) -> Path:
+        return self.root / "logs"
+
+    def ensure(self) -> None:
+        """Create the root (0700). Raises OSError."""
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def contains(root: Path, path: Path) -> bool:
+    """Whether `path`, with all symlinks resolved, lies inside `root` or is it."""
+    real_root = os.path.realpath(root)
+    real = os.path.realpath(path)
+    return real == real_root or real.startswith(real_root.rstrip(os.sep) + os.sep)
