@@ -177,8 +177,12 @@ def message_to_json(message: Message) -> Json:
     content = [block_to_json(b) for b in message.content]
     match message:
         case UserMessage():
-            return {"role": "user", "content": content, "timestamp": message.timestamp,
-                    **message.extra}
+            return {
+                "role": "user",
+                "content": content,
+                "timestamp": message.timestamp,
+                **message.extra,
+            }
         case AssistantMessage():
             out: Json = {
                 "role": "assistant",
@@ -259,7 +263,12 @@ def usage_from_json(raw: object) -> Usage:
 
 _USER_KEYS = frozenset({"role", "content", "timestamp"})
 _ASSISTANT_KEYS = _USER_KEYS | {
-    "api", "provider", "model", "usage", "stopReason", "errorMessage",
+    "api",
+    "provider",
+    "model",
+    "usage",
+    "stopReason",
+    "errorMessage",
 }
 _RESULT_KEYS = _USER_KEYS | {"toolCallId", "toolName", "isError", "details"}
 

@@ -1,0 +1,1 @@
+"""How a console or a command reaches an engine: in process or over a socket."""

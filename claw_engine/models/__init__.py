@@ -1,0 +1,1 @@
+"""Language models: what to send, how to stream it. Knows no agent, no session."""

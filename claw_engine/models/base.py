@@ -1,0 +1,234 @@
+"""What the agent and a model say to each other: requests, spans, stream events, errors.
+
+A codec turns a `Request` into an `Encoded` body whose spans say which byte belongs to which part;
+a transport streams `ModelEvent`s back. Knows no agent and no session.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal, Protocol, TypeAlias
+
+from claw_engine.errors import ClawError
+from claw_engine.messages import Usage
+from claw_engine.parts import Part
+
+REHEARSAL_PROVIDER = "rehearsal"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRef:
+    """A model that can be called. Token limits in tokens; `api_key` and `headers` never print."""
+
+    provider: str
+    id: str
+    api: str
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    context_window: int = 200_000
+    max_tokens: int | None = None
+    reasoning: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cost: Mapping[str, float] | None = None
+
+    @property
+    def name(self) -> str:
+        """`provider/id`, as configuration names it."""
+        return f"{self.provider}/{self.id}"
+
+    @property
+    def is_ai(self) -> bool:
+        """False for the rehearsal model, which only acts out a script."""
+        return self.provider != REHEARSAL_PROVIDER
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as the model sees it: `part.text` is JSON with name, description and parameters."""
+
+    part: Part
+
+    @property
+    def name(self) -> str:
+        return self.part.name
+
+
+@dataclass(frozen=True, slots=True)
+class WireToolCall:
+    """A past call being replayed; `arguments.text` is the text of a JSON object."""
+
+    id: str
+    name: str
+    arguments: Part
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of the request, free of any provider's shape."""
+
+    role: Literal["user", "assistant", "tool"]
+    parts: tuple[Part, ...]
+    reasoning: tuple[Part, ...] = ()
+    tool_calls: tuple[WireToolCall, ...] = ()
+    tool_call_id: str = ""
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Everything one model call says.
+
+    `trusted_origin` is true when the newest user turn was typed at the console or `claw agent`;
+    only then may the rehearsal model read its verbs.
+    """
+
+    model: ModelRef
+    system: tuple[Part, ...]
+    tools: tuple[ToolSpec, ...]
+    turns: tuple[Turn, ...]
+    max_tokens: int | None = None
+    thinking: str = "off"
+    trusted_origin: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes `start:end` of a body; `part_id` None marks glue (keys, braces, separators)."""
+
+    part_id: str | None
+    start: int
+    end: int
+    encoding: Literal["json-string", "raw"] = "raw"
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A request ready for the wire. Spans are sorted, disjoint and cover every byte of `body`."""
+
+    body: bytes
+    spans: tuple[Span, ...]
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def decode_span(body: bytes, span: Span) -> str:
+    """The text that a span of `body` stands for."""
+    raw = body[span.start : span.end]
+    if span.encoding == "raw":
+        return raw.decode("utf-8")
+    text: str = json.loads(b'"' + raw + b'"')
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallStart:
+    """`index` identifies the call within this answer; calls may interleave."""
+
+    index: int
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    index: int
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSeen:
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The answer is complete: stop, length or toolUse."""
+
+    stop_reason: Literal["stop", "length", "toolUse"]
+
+
+ModelEvent: TypeAlias = (
+    TextDelta | ReasoningDelta | ToolCallStart | ToolCallDelta | UsageSeen | Finished
+)
+
+
+class ModelErrorKind(StrEnum):
+    """Why a call failed, judged from transport and provider error only, never from messages."""
+
+    AUTH = "auth"
+    RATE_LIMIT = "rate_limit"
+    OVERLOADED = "overloaded"
+    SERVER = "server"
+    TIMEOUT = "timeout"
+    CONTEXT_OVERFLOW = "context_overflow"
+    BAD_REQUEST = "bad_request"
+    NOT_FOUND = "not_found"
+    NETWORK = "network"
+    CUT = "cut"
+    CONFIG = "config"
+
+
+_RETRYABLE = frozenset(
+    {
+        ModelErrorKind.RATE_LIMIT,
+        ModelErrorKind.OVERLOADED,
+        ModelErrorKind.SERVER,
+        ModelErrorKind.TIMEOUT,
+        ModelErrorKind.NETWORK,
+        ModelErrorKind.CUT,
+    }
+)
+
+
+class ModelError(ClawError):
+    """A call to a model failed. `status` is the HTTP status, `retry_after_ms` what it asked for."""
+
+    def __init__(
+        self,
+        title: str,
+        *,
+        kind: ModelErrorKind,
+        hint: str = "",
+        status: int | None = None,
+        retry_after_ms: int | None = None,
+    ) -> None:
+        super().__init__(title, hint=hint, details={"kind": kind.value, "status": status})
+        self.kind = kind
+        self.status = status
+        self.retry_after_ms = retry_after_ms
+        self.retryable = kind in _RETRYABLE
+
+
+class ModelConfigError(ModelError):
+    """The configured model cannot be used; the message names the setting."""
+
+    def __init__(self, title: str, *, hint: str = "") -> None:
+        super().__init__(title, kind=ModelErrorKind.CONFIG, hint=hint)
+
+
+class Model(Protocol):
+    """A model that can be asked."""
+
+    @property
+    def ref(self) -> ModelRef: ...
+
+    def encode(self, request: Request) -> Encoded:
+        """The exact bytes to send, and which part each belongs to. Pure."""
+        ...
+
+    def stream(self, encoded: Encoded, request: Request) -> AsyncIterator[ModelEvent]:
+        """Send and yield events until `Finished`. Raises ModelError; closing it cancels."""
+        ...

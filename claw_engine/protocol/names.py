@@ -1,0 +1,27 @@
+"""Scopes and closed name lists of the protocol (gateway digest §1.1, §1.7)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Scope(StrEnum):
+    """What a connection may do; admin includes all others, write includes read."""
+
+    READ = "operator.read"
+    WRITE = "operator.write"
+    APPROVALS = "operator.approvals"
+    ADMIN = "operator.admin"
+
+
+ALL_SCOPES = frozenset(Scope)
+
+DEFAULT_SESSION = "agent:main:main"
+"""The main session of the default agent."""
+
+
+def allows(granted: frozenset[Scope], needed: Scope) -> bool:
+    """Whether a connection with `granted` scopes may call a method that needs `needed`."""
+    if needed in granted or Scope.ADMIN in granted:
+        return True
+    return needed is Scope.READ and Scope.WRITE in granted

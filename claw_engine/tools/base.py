@@ -1,0 +1,77 @@
+"""What a tool is and what a call may use; knows no particular tool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from claw_engine.approvals.model import ApprovalRecord
+from claw_engine.errors import ClawError
+from claw_engine.paths import StateDir
+from claw_engine.runs import AbortScope
+from claw_engine.world import World
+
+if TYPE_CHECKING:  # only names of types: a tool file imports what it uses itself
+    from claw_engine.approvals.broker import Broker
+    from claw_engine.approvals.store import ExecApprovals
+    from claw_engine.config.load import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What the model gets back. `details` stay in the transcript, not in the request."""
+
+    text: str
+    is_error: bool = False
+    details: Mapping[str, object] | None = None
+
+
+class ToolError(ClawError):
+    """A call that cannot be done as asked; its sentence goes to the model, which can act on it."""
+
+
+class OperatorWait(Protocol):
+    """Wrap every wait for a person in this: the run is parked while all its calls are inside."""
+
+    def __call__(self) -> AbstractAsyncContextManager[None]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What one tool call may use. `why` are the model's words before the call."""
+
+    run_id: str
+    session_key: str
+    agent_id: str
+    tool_call_id: str
+    workspace: Path
+    state_dir: StateDir
+    why: str
+    world: World
+    scope: AbortScope
+    settings: Settings
+    approvals: Broker
+    exec_approvals: ExecApprovals
+    output: Callable[[str], None]
+    operator_wait: OperatorWait
+    on_approval: Callable[[ApprovalRecord], None]
+
+
+class Tool(Protocol):
+    """`summary` is one line for the prompt, `parameters` a JSON schema object."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def summary(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def parameters(self) -> Mapping[str, object]: ...
+
+    async def run(self, args: Mapping[str, object], ctx: ToolContext) -> ToolResult:
+        """Do it. Raises ToolError (an error result) and CancelledError; nothing else escapes."""
+        ...
