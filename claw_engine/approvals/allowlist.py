@@ -1,0 +1,132 @@
+"""Whether a rule allows a program file. Decides over real paths only, never over names.
+
+Globs are OpenClaw's (`*` within a path part, `**` across, `?` one character). Two things are
+stricter: case counts (file systems here tell `ID` from `id`), and a pattern that covers many
+files never covers one that the agent's own tools could have written.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from claw_engine.approvals.fsview import FileId, FsView
+from claw_engine.approvals.policy import Rule
+from claw_engine.approvals.programs import Kind, refusal
+from claw_engine.approvals.resolve import Program, Step
+from claw_engine.approvals.wrappers import base_name
+
+_NEVER = frozenset(Kind) - {Kind.PLAIN, Kind.LAUNCHER}
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The rule that allows a step, or None; `why` says it in a short sentence either way."""
+
+    rule: Rule | None
+    why: str
+
+
+def match_step(step: Step, rules: tuple[Rule, ...], env: Mapping[str, str], fs: FsView) -> Match:
+    """Find the first rule that allows what this step finally runs."""
+    blocker = step_blocker(step, fs)
+    program = step.program
+    if blocker or program is None:
+        return Match(None, blocker or "no such program")
+    if step.kind in _NEVER:
+        return Match(None, refusal(step.kind, base_name(step.word)) or "")
+    why = "no rule matches"
+    for rule in rules:
+        if not pattern_matches(rule.pattern, program.file, env.get("HOME", ""), fs):
+            continue
+        objection = _objection(rule, step.kind, program.file, fs)
+        if objection is None:
+            everything = " (this rule allows every program)" if rule.pattern == "*" else ""
+            return Match(rule, f"allowed by {rule.pattern}{everything}")
+        why = objection
+    return Match(None, why)
+
+
+def step_blocker(step: Step, fs: FsView) -> str | None:
+    """Why no rule whatever can decide this step; None when one could."""
+    if not step.segment.argv:
+        return "only sets variables"
+    if step.unwrapped.problem:
+        return step.unwrapped.problem
+    if step.kind is Kind.BUILTIN:
+        return refusal(Kind.BUILTIN, step.word)
+    if any(program is None for program in step.programs):
+        return "no such program on PATH" if "/" not in step.word else "no such program file"
+    for wrapper in step.programs[:-1]:
+        if wrapper is not None and not _trusted_wrapper(wrapper, fs):
+            return f"{wrapper.word} is not the system's own {base_name(wrapper.word)}"
+    return _other_name(step.program)
+
+
+def pattern_matches(pattern: str, file: FileId, home: str, fs: FsView) -> bool:
+    """Whether a pattern names this file by its real path. A bare name is ignored, `*` matches."""
+    if pattern == "*":
+        return True
+    if pattern == "~" or pattern.startswith("~/"):
+        pattern = home + pattern[1:]
+    if "/" not in pattern:
+        return False
+    if "*" in pattern or "?" in pattern:
+        return _glob(pattern).fullmatch(file.real) is not None
+    return pattern == file.real or _same_system_file(pattern, file, fs)
+
+
+def _same_system_file(pattern: str, file: FileId, fs: FsView) -> bool:
+    """`/bin/ls` and `/usr/bin/ls` are one file where /bin is the system's own symlink.
+
+    Elsewhere a pattern that goes through a symlink never matches: who can re-point the link would
+    take the grant along.
+    """
+    if not fs.is_system(file) or base_name(pattern) != base_name(file.real):
+        return False
+    named = fs.file(pattern)
+    return (
+        named is not None
+        and named.real == file.real
+        and pattern.startswith(("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/"))
+    )
+
+
+def _objection(rule: Rule, kind: Kind, file: FileId, fs: FsView) -> str | None:
+    if rule.is_glob and kind is Kind.LAUNCHER:
+        return f"{rule.pattern} does not cover programs that can start others"
+    if rule.content_hash is not None:
+        if fs.sha256(file) != rule.content_hash:
+            return f"the content of {file.real} changed since it was allowed"
+        return None
+    if fs.writable(file):
+        return (
+            f"the agent could have written {file.real}, and {rule.pattern} is not bound to its "
+            "content"
+        )
+    return None
+
+
+def _trusted_wrapper(wrapper: Program, fs: FsView) -> bool:
+    return (
+        fs.is_system(wrapper.file)
+        and not fs.writable(wrapper.file)
+        and base_name(wrapper.file.real) == base_name(wrapper.word)
+    )
+
+
+def _other_name(program: Program | None) -> str | None:
+    """Many programs look at the name they are called by (`unxz` is `xz`): only the true one is
+    decided by a rule, because what is allowed runs by its real path."""
+    if program is None or base_name(program.word) == base_name(program.file.real):
+        return None
+    return f"{base_name(program.word)} is another name of {program.file.real}"
+
+
+@functools.lru_cache(maxsize=512)
+def _glob(pattern: str) -> re.Pattern[str]:
+    pieces = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
+    parts = re.split(r"(\*\*|\*|\?)", pattern)
+    return re.compile("".join(pieces.get(p) or re.escape(p) for p in parts), re.DOTALL)

@@ -1,0 +1,142 @@
+"""How the decision core sees files: resolve, identify, hash, and who could write them.
+
+`FsView` is the seam; `RealFs` reads the machine's file system. Blocking: call it on the disk
+executor. It knows nothing of commands or rules.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+# Above this a file is identified by size, times and both ends instead of all of its bytes.
+FULL_HASH_BYTES = 16 * 1024 * 1024
+_EDGE_BYTES = 1024 * 1024
+_SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/")
+_LOCAL = "/usr/local/"
+
+
+@dataclass(frozen=True, slots=True)
+class FileId:
+    """A regular file as found; `real` is its path with all symlinks resolved."""
+
+    real: str
+    dev: int
+    ino: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    executable: bool
+
+
+class FsView(Protocol):
+    """What the decision core may ask about files. No method raises OSError."""
+
+    def file(self, path: str) -> FileId | None:
+        """The regular file behind `path` (symlinks followed), None when there is none."""
+
+    def directory(self, path: str) -> tuple[str, int, int] | None:
+        """Real path, device and inode of a directory, None when it is none."""
+
+    def sha256(self, file: FileId) -> str | None:
+        """Hex digest of the content, None when it cannot be read."""
+
+    def writable(self, file: FileId) -> bool:
+        """Whether what the agent starts could change what this path holds."""
+
+    def is_system(self, file: FileId) -> bool:
+        """Whether the file lies in a directory of the operating system."""
+
+
+class RealFs:
+    """The real file system. Hashes of system files are cached by identity and times.
+
+    A hash is not cached for other files: a file rewritten twice within one tick of the kernel's
+    clock keeps its times, and those are the files that an agent can rewrite.
+    """
+
+    def __init__(self, *, uid: int | None = None, cache_size: int = 512) -> None:
+        self._uid = os.getuid() if uid is None else uid
+        self._cache: OrderedDict[tuple[int, ...], str] = OrderedDict()
+        self._cache_size = cache_size
+
+    def file(self, path: str) -> FileId | None:
+        try:
+            real = os.path.realpath(path, strict=True)
+            info = Path(real).stat()
+        except (OSError, ValueError):
+            return None
+        if not stat.S_ISREG(info.st_mode):
+            return None
+        return FileId(
+            real,
+            info.st_dev,
+            info.st_ino,
+            info.st_size,
+            info.st_mtime_ns,
+            info.st_ctime_ns,
+            os.access(real, os.X_OK),
+        )
+
+    def directory(self, path: str) -> tuple[str, int, int] | None:
+        try:
+            real = os.path.realpath(path, strict=True)
+            info = Path(real).stat()
+        except (OSError, ValueError):
+            return None
+        return (real, info.st_dev, info.st_ino) if stat.S_ISDIR(info.st_mode) else None
+
+    def sha256(self, file: FileId) -> str | None:
+        key = (file.dev, file.ino, file.size, file.mtime_ns, file.ctime_ns)
+        cached = self._cache.get(key)
+        if cached is not None:
+            self._cache.move_to_end(key)
+            return cached
+        try:
+            digest = _digest(file)
+        except OSError:
+            return None
+        if self.is_system(file):
+            self._cache[key] = digest
+            if len(self._cache) > self._cache_size:
+                self._cache.popitem(last=False)
+        return digest
+
+    def writable(self, file: FileId) -> bool:
+        """True when our user could write or replace the file.
+
+        Root can write everything, so for root "cannot" means what the file tools' rules protect:
+        the operating system's directories. `/usr/local` and `/opt` do not count, because package
+        managers and install scripts of every kind put files there.
+        """
+        if self._uid == 0:
+            return not self.is_system(file)
+        path = Path(file.real)
+        return any(self._may_write(str(p)) for p in (path, *path.parents))
+
+    def is_system(self, file: FileId) -> bool:
+        return file.real.startswith(_SYSTEM) and not file.real.startswith(_LOCAL)
+
+    def _may_write(self, path: str) -> bool:
+        try:
+            owner = Path(path).stat().st_uid
+        except OSError:
+            return True  # it changed under our eyes
+        return owner == self._uid or os.access(path, os.W_OK)
+
+
+def _digest(file: FileId) -> str:
+    digest = hashlib.sha256()
+    with Path(file.real).open("rb") as stream:
+        if file.size <= FULL_HASH_BYTES:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+        digest.update(f"{file.size} {file.mtime_ns} {file.ctime_ns}".encode())
+        digest.update(stream.read(_EDGE_BYTES))
+        stream.seek(-_EDGE_BYTES, os.SEEK_END)
+        digest.update(stream.read(_EDGE_BYTES))
+    return "partial:" + digest.hexdigest()

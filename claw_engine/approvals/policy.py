@@ -1,0 +1,74 @@
+"""The policy as a value: how strict, when to ask, and which rules the operator made.
+
+Pure. Words, defaults and the "stricter wins" arithmetic are OpenClaw 2026.2.26's exec settings;
+a permission mode is one more way to make such a value (`guarded` is the only one so far).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Security(StrEnum):
+    """What may run at all; from strict to loose."""
+
+    DENY = "deny"
+    ALLOWLIST = "allowlist"
+    FULL = "full"
+
+
+class Ask(StrEnum):
+    """When a person is asked; from never to each time."""
+
+    OFF = "off"
+    ON_MISS = "on-miss"
+    ALWAYS = "always"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """An allowlist entry.
+
+    `pattern` is a real path or a glob over real paths. `content_hash` (sha256 hex) binds a
+    literal pattern to one content of its file. `last_resolved` is the real path that the rule
+    allowed when it was used last. `agent_id` says whose entry it is (`*` = every agent's).
+    """
+
+    id: str
+    pattern: str
+    content_hash: str | None = None
+    last_used_ms: int | None = None
+    last_command: str | None = None
+    last_resolved: str | None = None
+    agent_id: str = "main"
+
+    @property
+    def is_glob(self) -> bool:
+        return "*" in self.pattern or "?" in self.pattern
+
+
+@dataclass(frozen=True, slots=True)
+class ExecPolicy:
+    """What `evaluate` decides by. The default is a fresh install: nothing runs unasked."""
+
+    security: Security = Security.ALLOWLIST
+    ask: Ask = Ask.ON_MISS
+    ask_fallback: Security = Security.DENY
+    rules: tuple[Rule, ...] = ()
+
+    def tightened(self, security: str | None = None, ask: str | None = None) -> ExecPolicy:
+        """The stricter of this policy and a wish (a configured value or a tool parameter).
+
+        Raises ValueError on a word that is not one of the policy's.
+        """
+        return ExecPolicy(
+            min(self.security, Security(security or self.security), key=_SECURITY.index),
+            max(self.ask, Ask(ask or self.ask), key=_ASK.index),
+            self.ask_fallback,
+            self.rules,
+        )
+
+
+_SECURITY = tuple(Security)
+_ASK = tuple(Ask)

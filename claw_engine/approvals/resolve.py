@@ -1,0 +1,141 @@
+"""From a program word to the file that would run: PATH, directory changes, wrappers, inner shells.
+
+Looks at files through `FsView` only; judges nothing. One `Resolver` serves one decision and
+remembers what it has looked up.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from claw_engine.approvals.fsview import FileId, FsView
+from claw_engine.approvals.programs import Kind, classify, is_builtin
+from claw_engine.approvals.shell import Segment, parse
+from claw_engine.approvals.wrappers import Unwrapped, base_name, unwrap
+
+DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+MAX_INNER_DEPTH = 3
+_VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program word and the file it leads to; `path` is where it was found, before symlinks."""
+
+    word: str
+    path: str
+    file: FileId
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A segment as it would run: in which directory, which programs, what kind of thing.
+
+    `programs[i]` belongs to `unwrapped.programs[i]`; None when no file was found. `kind` is the
+    strictest that the innermost name and its file's name suggest.
+    """
+
+    segment: Segment
+    cwd: str
+    unwrapped: Unwrapped
+    programs: tuple[Program | None, ...]
+    kind: Kind
+
+    @property
+    def word(self) -> str:
+        return self.segment.argv[self.unwrapped.programs[-1]] if self.segment.argv else ""
+
+    @property
+    def program(self) -> Program | None:
+        return self.programs[-1] if self.programs else None
+
+
+@dataclass(slots=True)
+class Resolver:
+    """Looks programs up as a shell in `cwd` with `env` would."""
+
+    cwd: str
+    env: Mapping[str, str]
+    fs: FsView
+    _found: dict[tuple[str, str], Program | None] = field(default_factory=dict)
+
+    def steps(self, segments: tuple[Segment, ...]) -> tuple[Step, ...]:
+        """One step a segment; a literal `cd DIR` moves the directory of those after it."""
+        cwd, steps = self.cwd, []
+        for segment in segments:
+            steps.append(self._step(segment, cwd))
+            if len(segment.argv) == 2 and segment.argv[0] == "cd":
+                cwd = os.path.join(cwd, self.guess(segment.argv[1], segment))  # noqa: PTH118 -- text
+        return tuple(steps)
+
+    def all_steps(self, segments: tuple[Segment, ...], depth: int = 0) -> Iterator[Step]:
+        """The steps and, to a small depth, those of text handed to a shell with `-c`."""
+        for step in self.steps(segments):
+            yield step
+            if depth < MAX_INNER_DEPTH:
+                for text in _inner_texts(step):
+                    inner = Resolver(step.cwd, self.env, self.fs, self._found)
+                    yield from inner.all_steps(parse(text).segments, depth + 1)
+
+    def program(self, word: str, cwd: str) -> Program | None:
+        """The executable file of a word: by its slash, else the first on PATH."""
+        key = (word, cwd)
+        if key not in self._found:
+            self._found[key] = self._look_up(word, cwd)
+        return self._found[key]
+
+    def guess(self, word: str, segment: Segment) -> str:
+        """A word with a leading `~` and plain `$NAME` replaced, when the shell would do so."""
+        if not segment.expansions:
+            return word
+        if word == "~" or word.startswith("~/"):
+            word = self.env.get("HOME", "~") + word[1:]
+        return _VARIABLE.sub(lambda m: self.env.get(m.group(1), ""), word)
+
+    def _step(self, segment: Segment, cwd: str) -> Step:
+        if not segment.argv:
+            return Step(segment, cwd, Unwrapped(()), (), Kind.BUILTIN)
+        unwrapped = unwrap(segment.argv)
+        words = [self.guess(segment.argv[i], segment) for i in unwrapped.programs]
+        if is_builtin(words[0]):
+            return Step(segment, cwd, unwrapped, (None,) * len(words), Kind.BUILTIN)
+        programs = tuple(self.program(word, cwd) for word in words)
+        return Step(segment, cwd, unwrapped, programs, _kind(words[-1], programs[-1]))
+
+    def _look_up(self, word: str, cwd: str) -> Program | None:
+        if not word:
+            return None
+        if "/" in word:
+            return self._executable(word, os.path.join(cwd, word))  # noqa: PTH118 -- keeps "./"
+        for folder in self.env.get("PATH", DEFAULT_PATH).split(":"):
+            path = os.path.join(cwd, folder, word)  # noqa: PTH118 -- text, an empty entry is cwd
+            found = self._executable(word, path)
+            if found:
+                return found
+        return None
+
+    def _executable(self, word: str, path: str) -> Program | None:
+        file = self.fs.file(path)
+        return Program(word, path, file) if file and file.executable else None
+
+
+def _kind(word: str, program: Program | None) -> Kind:
+    kind = classify(base_name(word))
+    if kind is Kind.PLAIN and program is not None:
+        kind = classify(base_name(program.file.real))
+    return kind
+
+
+def _inner_texts(step: Step) -> Iterator[str]:
+    """Command texts inside a segment: the word after a shell's `-c` cluster, `eval`'s words."""
+    argv = step.segment.argv
+    if step.kind is Kind.PLAIN:
+        return
+    if argv and argv[0] == "eval":
+        yield " ".join(argv[1:])
+    for at, word in enumerate(argv[:-1]):
+        if re.fullmatch(r"-[A-Za-z]*c[A-Za-z]*", word):
+            yield argv[at + 1]

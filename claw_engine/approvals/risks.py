@@ -1,0 +1,131 @@
+"""Short plain words for the card: what a command could do that one would regret.
+
+Pure, and only words: nothing is decided by a risk note, and its absence proves nothing.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+from claw_engine.approvals.programs import Kind, classify
+from claw_engine.approvals.wordlist import words
+from claw_engine.approvals.wrappers import base_name, unwrap
+
+_DOWNLOADERS = frozenset({"curl", "wget", "fetch", "aria2c"})
+_DELETERS = frozenset({"rm", "rmdir", "unlink", "shred", "srm", "wipefs"})
+_WRITERS = words("cp mv ln install tee dd touch mkdir truncate rsync tar unzip patch")
+_PERMISSIONS = frozenset({"chmod", "chown", "chgrp", "setfacl", "chattr", "setcap"})
+_KILLERS = frozenset({"kill", "pkill", "killall", "skill"})
+_SYSTEM = words(
+    "mkfs fdisk parted sfdisk mount umount swapoff shutdown reboot halt poweroff systemctl init "
+    "iptables nft useradd userdel usermod passwd crontab visudo modprobe zfs zpool mdadm lvremove "
+    "vgremove cryptsetup"
+)
+_SECRETS = re.compile(
+    r"(?:^|/)(?:\.ssh|\.gnupg|\.aws|\.kube|\.netrc|\.pgpass|\.docker/config\.json|shadow|\.env"
+    r"|id_(?:rsa|ed25519|ecdsa)|credentials(?:\.json)?|openclaw\.json|door\.key"
+    r"|exec-approvals\.json|auth-profiles\.json|environ)(?:$|/)"
+)
+_DECODERS = frozenset({"base64", "xxd", "openssl", "printf", "uudecode", "base32"})
+
+
+def risk_notes(
+    argv: tuple[str, ...], *, workspace: str, piped_from: tuple[str, ...] | None = None
+) -> tuple[str, ...]:
+    """Notes for one segment. `piped_from` is the argv whose output it reads, if any; paths
+    outside `workspace` (absolute) are named as such."""
+    if not argv:
+        return ()
+    inner = argv[unwrap(argv).programs[-1] :]
+    name = base_name(inner[0])
+    kind = classify(name)
+    return tuple(
+        dict.fromkeys(
+            (
+                *_by_name(name, kind, inner[1:]),
+                *_by_pipe(kind, piped_from),
+                *_by_paths(name, inner[1:], workspace),
+                *(
+                    ("the program name has letters that are not ASCII",)
+                    if not name.isascii()
+                    else ()
+                ),
+            )
+        )
+    )
+
+
+def redirection_risks(redirections: tuple[str, ...], workspace: str) -> tuple[str, ...]:
+    """Notes for the files that redirections write to."""
+    targets = [r.split(" ", 1)[1].strip("'\"") for r in redirections if ">" in r and " " in r]
+    outside = [t for t in targets if _outside(t, workspace) and t != "/dev/null"]
+    return ("writes outside the workspace",) if outside else ()
+
+
+def _by_name(name: str, kind: Kind, args: tuple[str, ...]) -> list[str]:
+    notes: list[str] = []
+    if name in _DELETERS:
+        notes.append("deletes recursively" if _has_flag(args, "rR", "--recursive") else "deletes")
+    if name == "find" and "-delete" in args:
+        notes.append("deletes what it finds")
+    if name == "git" and {"clean", "reset"} & set(args[:1]):
+        notes.append("throws away uncommitted work")
+    if name in _PERMISSIONS:
+        notes.append("changes permissions")
+    if name in _KILLERS:
+        notes.append("stops other programs")
+    if name in _DOWNLOADERS or name in ("scp", "sftp", "nc", "ncat", "ssh"):
+        notes.append("talks to the network")
+    if name.split(".", 1)[0] in _SYSTEM:
+        notes.append("changes the system")
+    if name == "dd" and any(arg.startswith("of=/dev/") for arg in args):
+        notes.append("overwrites a device")
+    if kind is Kind.PRIVILEGE:
+        notes.append("runs with other rights")
+    if kind in (Kind.SHELL, Kind.INTERPRETER, Kind.MULTIPLEXER) or name in ("eval", "source", "."):
+        notes.append("runs program text")
+    if kind is Kind.BLOCKED_WRAPPER:
+        notes.append("starts another program")
+    if name == "find" and any(a.startswith(("-exec", "-ok")) for a in args):
+        notes.append("starts another program for each file")
+    return notes
+
+
+def _by_pipe(kind: Kind, piped_from: tuple[str, ...] | None) -> list[str]:
+    if not piped_from or kind not in (Kind.SHELL, Kind.INTERPRETER, Kind.MULTIPLEXER):
+        return []
+    source = base_name(piped_from[unwrap(piped_from).programs[-1]])
+    if source in _DOWNLOADERS:
+        return ["runs a network download as a program"]
+    return ["runs decoded text as a program" if source in _DECODERS else "runs what is piped in"]
+
+
+def _by_paths(name: str, args: tuple[str, ...], workspace: str) -> list[str]:
+    notes: list[str] = []
+    if any(_SECRETS.search(arg.split("=", 1)[-1]) for arg in args):
+        notes.append("touches secrets")
+    if name in _WRITERS | _DELETERS | _PERMISSIONS:
+        values = (a.split("=", 1)[-1] for a in args if not a.startswith("-"))
+        if any(_outside(value, workspace) for value in values):
+            verb = "deletes" if name in _DELETERS else "writes"
+            notes.append(f"{verb} outside the workspace")
+    return notes
+
+
+def _outside(path: str, workspace: str) -> bool:
+    """Whether a path text leads out of the workspace (by text: a note, not a decision)."""
+    if path.startswith("~") or path.startswith("$"):
+        return True
+    if not path.startswith("/") and ".." not in path.split("/"):
+        return False
+    full = posixpath.normpath(posixpath.join(workspace, path))
+    root = workspace.rstrip("/")
+    return not (full == root or full.startswith(root + "/"))
+
+
+def _has_flag(args: tuple[str, ...], letters: str, long: str) -> bool:
+    return any(
+        arg == long or (re.fullmatch(r"-[A-Za-z]+", arg) and any(c in arg for c in letters))
+        for arg in args
+    )

@@ -1,0 +1,397 @@
+"""A conservative splitter for POSIX shell command lines: pure, text in, values out.
+
+It decides nothing and knows no rule, file or program. What it does not fully understand it names
+in `problems`, and whoever decides must then ask a person. Source of the list: OpenClaw 2026.2.26
+refuses the same constructs; comments, keywords, assignments and expansions are refused besides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from claw_engine.approvals.hidden import hidden_problems
+from claw_engine.approvals.wordlist import words
+
+MAX_CHARS = 65_536
+MAX_SEGMENTS = 64
+
+RESERVED = words(
+    "! { } [[ ]] if then else elif fi for select while until do done case esac function time "
+    "coproc in"
+)
+_PLAIN = re.compile(r"[^ \t\n'\"\\$`<>()&;|*?\[{}~#]+")
+_IN_DOUBLE = re.compile(r'[^"\\$`]+')
+_VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9?$!@*#-])")
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[[^\]]*\])?\+?=")
+_REDIRECT = re.compile(r"<<<|<<-?|<>|<&|<|>>|>\||>&|>")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One simple command: its source text, its words without quotes, and what is not literal.
+
+    `expansions` are the pieces that the shell would replace when it runs (`$HOME`, `*`, `~`);
+    `assignments` are the `NAME=value` words that stood before the command.
+    """
+
+    text: str
+    argv: tuple[str, ...]
+    expansions: tuple[str, ...] = ()
+    assignments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A split command line. `operators[i]` joins `segments[i]` and `segments[i + 1]`.
+
+    `problems` are plain words; when there is any, segments are a best effort for display only.
+    """
+
+    segments: tuple[Segment, ...] = ()
+    operators: tuple[str, ...] = ()
+    redirections: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Understood in full, and every word is literal."""
+        return (
+            not self.problems
+            and bool(self.segments)
+            and not any(segment.expansions for segment in self.segments)
+        )
+
+
+def parse(command: str) -> Parsed:
+    """Split a command line. Never raises; total over all strings."""
+    if len(command) > MAX_CHARS:
+        return Parsed(problems=(f"is longer than {MAX_CHARS} characters",))
+    return _Splitter(command).run()
+
+
+class _Splitter:
+    """One pass over the text; regular expressions take whole runs of ordinary characters."""
+
+    def __init__(self, command: str) -> None:
+        self.text = command
+        self.at = 0
+        self.problems: dict[str, None] = dict.fromkeys(hidden_problems(command))
+        self.segments: list[Segment] = []
+        self.operators: list[str] = []
+        self.redirections: list[str] = []
+        self.start = 0  # of the segment
+        self.words: list[str] = []
+        self.expansions: list[str] = []
+        self.word: list[str] | None = None
+        self.word_start = 0
+        self.bare = True  # the word so far holds no quote and no expansion
+        self.target_of: str | None = None  # the redirection operator that waits for its word
+        self.heredoc = False
+        self.actions: dict[str, Callable[[], None]] = {
+            " ": self._blank,
+            "\t": self._blank,
+            "\n": self._newline,
+            "'": self._single,
+            '"': self._double,
+            "\\": self._backslash,
+            "$": self._dollar,
+            "`": self._backtick,
+            "<": self._redirect,
+            ">": self._redirect,
+            "(": self._parenthesis,
+            ")": self._parenthesis,
+            "&": self._ampersand,
+            ";": self._semicolon,
+            "|": self._pipe,
+            "*": self._glob,
+            "?": self._glob,
+            "[": self._glob,
+            "{": self._brace,
+            "}": self._brace,
+            "~": self._tilde,
+            "#": self._hash,
+        }
+
+    def run(self) -> Parsed:
+        text, end = self.text, len(self.text)
+        while self.at < end:
+            plain = _PLAIN.match(text, self.at)
+            if plain:
+                self._add(plain.group())
+                self.at = plain.end()
+            else:
+                self.actions[text[self.at]]()
+        self._finish()
+        return Parsed(
+            tuple(self.segments),
+            tuple(self.operators[: max(0, len(self.segments) - 1)]),
+            tuple(self.redirections),
+            tuple(self.problems),
+        )
+
+    def _finish(self) -> None:
+        self._end_word()
+        if self.target_of is not None:
+            self._problem("ends in the middle of a redirection")
+        if self._segment_is_empty():
+            if not self.segments:
+                self._problem("is empty")
+            elif self.operators and self.operators[-1] != ";":
+                self._problem("ends with an operator")
+            if len(self.operators) >= len(self.segments) > 0:
+                self.operators.pop()
+        else:
+            self._end_segment()
+
+    # words
+
+    def _problem(self, words: str) -> None:
+        self.problems[words] = None
+
+    def _add(self, piece: str) -> None:
+        if self.word is None:
+            self.word = []
+            self.word_start = self.at
+            self.bare = True
+        self.word.append(piece)
+
+    def _end_word(self) -> None:
+        if self.word is None:
+            return
+        word, raw = "".join(self.word), self.text[self.word_start : self.at]
+        self.word = None
+        if self.target_of is not None:
+            self.redirections.append(f"{self.target_of} {raw}")
+            self.target_of = None
+        else:
+            self.words.append(word)
+
+    def _segment_is_empty(self) -> bool:
+        return not self.words
+
+    def _end_segment(self) -> None:
+        count = 0
+        while count < len(self.words) and _ASSIGNMENT.match(self.words[count]):
+            count += 1
+        assignments, argv = tuple(self.words[:count]), tuple(self.words[count:])
+        if assignments:
+            self._problem("sets a variable for the command: " + assignments[0].split("=")[0])
+        if argv and argv[0] in RESERVED:
+            self._problem(f"uses the shell keyword {argv[0]}")
+        if argv and argv[0] == "":
+            self._problem("has an empty program name")
+        if len(self.segments) < MAX_SEGMENTS:
+            text = self.text[self.start : self.at].strip()
+            self.segments.append(Segment(text, argv, tuple(self.expansions), assignments))
+        else:
+            self._problem(f"has more than {MAX_SEGMENTS} parts")
+        self.words = []
+        self.expansions = []
+
+    def _operator(self, operator: str) -> None:
+        self._end_word()
+        if self.target_of is not None:
+            self._problem("has a redirection without a target")
+            self.target_of = None
+        if self._segment_is_empty():
+            self._problem("has an operator without a command before it")
+        else:
+            self._end_segment()
+            if len(self.operators) < len(self.segments) <= MAX_SEGMENTS:
+                self.operators.append(operator)
+        self.at += len(operator)
+        self.start = self.at
+
+    # one method a special character
+
+    def _blank(self) -> None:
+        self._end_word()
+        self.at += 1
+
+    def _newline(self) -> None:
+        rest = self.text[self.at :]
+        if not rest.strip(" \t\n"):
+            self._end_word()
+            self.at = len(self.text)
+        elif not self.segments and not self.words and self.word is None:
+            self.at += 1
+            self.start = self.at
+        else:
+            self._problem("has more than one line")
+            if self.heredoc:
+                self._end_word()
+                self._end_segment_before_body()
+                return
+            self._end_word()
+            if self._segment_is_empty():
+                self.at += 1
+                self.start = self.at
+            else:
+                self._operator("\n")
+
+    def _end_segment_before_body(self) -> None:
+        if not self._segment_is_empty():
+            self._end_segment()
+        elif len(self.operators) >= len(self.segments) > 0:
+            self.operators.pop()
+        self.at = self.start = len(self.text)
+
+    def _single(self) -> None:
+        close = self.text.find("'", self.at + 1)
+        if close < 0:
+            self._problem("has a quote that is not closed")
+            close = len(self.text)
+        self._add(self.text[self.at + 1 : close])
+        self.bare = False
+        self.at = min(close + 1, len(self.text))
+
+    def _double(self) -> None:
+        text = self.text
+        self._add("")
+        self.bare = False
+        self.at += 1
+        while self.at < len(text):
+            run = _IN_DOUBLE.match(text, self.at)
+            if run:
+                self._add(run.group())
+                self.at = run.end()
+                continue
+            match text[self.at]:
+                case '"':
+                    self.at += 1
+                    return
+                case "\\":
+                    self._backslash_in_double()
+                case "`":
+                    self._backtick()
+                case _:
+                    self._dollar(in_double=True)
+        self._problem("has a quote that is not closed")
+
+    def _backslash_in_double(self) -> None:
+        following = self.text[self.at + 1 : self.at + 2]
+        if following == "\n":
+            self._problem("continues a line with a backslash")
+        if following and following in '$`"\\':
+            self._add(following)
+        else:
+            self._add("\\" + following)
+        self.at += 2
+
+    def _backslash(self) -> None:
+        following = self.text[self.at + 1 : self.at + 2]
+        if following == "":
+            self._problem("ends with a backslash")
+        elif following == "\n":
+            self._problem("continues a line with a backslash")
+        self._add(following)
+        self.bare = False
+        self.at += 1 + len(following)
+
+    def _dollar(self, in_double: bool = False) -> None:
+        text, at = self.text, self.at
+        variable = _VARIABLE.match(text, at)
+        following = text[at + 1 : at + 2]
+        if variable:
+            self._expansion(variable.group())
+            return
+        if following == "(":
+            self._problem("runs another command inside $( )")
+        elif following == "{":
+            self._problem("uses ${ }, which can compute its text")
+        elif following == "[":
+            self._problem("uses $[ ] arithmetic")
+        elif following in ("'", '"') and following and not (in_double and following == '"'):
+            if not in_double:
+                self._problem("uses $ before a quote, which hides its text")
+        elif following not in ("", " ", "\t", "\n", '"'):
+            self.expansions.append("$")
+        self._add("$")
+        self.at += 1
+
+    def _backtick(self) -> None:
+        self._problem("runs another command inside backticks")
+        self._add("`")
+        self.at += 1
+
+    def _expansion(self, piece: str) -> None:
+        self.expansions.append(piece)
+        self._add(piece)
+        self.bare = False
+        self.at += len(piece)
+
+    def _glob(self) -> None:
+        self._expansion(self.text[self.at])
+
+    def _brace(self) -> None:
+        char = self.text[self.at]
+        alone = self.word is None and self.text[self.at + 1 : self.at + 2] in ("", " ", "\t", "\n")
+        if alone and not self.words:
+            self._add(char)  # the keyword check at the end of the segment names it
+            self.at += 1
+        else:
+            self._expansion(char)
+
+    def _tilde(self) -> None:
+        previous = self.text[self.at - 1] if self.word else ""
+        if previous in ("", "=", ":"):
+            self._expansion("~")
+        else:
+            self._add("~")
+            self.at += 1
+
+    def _hash(self) -> None:
+        if self.word is not None:
+            self._add("#")
+            self.at += 1
+            return
+        self._problem("contains a comment")
+        end = self.text.find("\n", self.at)
+        self.at = len(self.text) if end < 0 else end
+
+    def _parenthesis(self) -> None:
+        self._problem("uses parentheses (a subshell or a function)")
+        self._end_word()
+        self.at += 1
+
+    def _ampersand(self) -> None:
+        if self.text.startswith("&&", self.at):
+            self._operator("&&")
+        elif self.text.startswith("&>", self.at):
+            self._end_word()
+            self.at += 1
+            self._redirect()
+        else:
+            self._problem("starts something in the background with &")
+            self._operator("&")
+
+    def _semicolon(self) -> None:
+        if self.text.startswith(";;", self.at):
+            self._problem("uses ;; outside of a case")
+        self._operator(";")
+
+    def _pipe(self) -> None:
+        if self.text.startswith("|&", self.at):
+            self._problem("pipes errors with |&")
+            self._operator("|&")
+        else:
+            self._operator("||" if self.text.startswith("||", self.at) else "|")
+
+    def _redirect(self) -> None:
+        self._problem("redirects input or output")
+        prefix = "&" if self.at and self.text[self.at - 1] == "&" and self.word is None else ""
+        if self.word is not None and self.bare and "".join(self.word).isdigit():
+            prefix = "".join(self.word)
+            self.word = None
+        self._end_word()
+        match = _REDIRECT.match(self.text, self.at)
+        operator = match.group() if match else self.text[self.at]
+        if self.text.startswith("(", self.at + len(operator)):
+            self._problem("runs another command inside <( ) or >( )")
+        if operator in ("<<", "<<-"):
+            self.heredoc = True
+            self._problem("carries a here-document")
+        self.target_of = prefix + operator
+        self.at += len(operator)
