@@ -1,0 +1,4 @@
+"""The terminal and its moods: output that never blocks, input that survives, signals, colours.
+
+Each guard is one small module. Nothing here knows a view.
+"""
