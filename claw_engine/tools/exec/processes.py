@@ -1,0 +1,134 @@
+"""Finds the processes of one tool call among all processes of this machine (Linux, /proc).
+
+A process belongs to a call when it carries the call's ids in its environment, or is in the session
+the call's command leads. Only reads; runs in a thread. Where there is no /proc nothing is found
+and only the process group can be stopped.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from claw_engine.tools.exec.env import CALL_ID, RUN_ID
+
+PROC = Path("/proc")
+_DEAD_STATES = "ZXx"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessId:
+    """A process, safe against its number being used again: number and start time (ticks)."""
+
+    pid: int
+    started: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What /proc says about one live process."""
+
+    id: ProcessId
+    name: str
+    parent: int
+    group: int
+    session: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How the processes of a call are recognised; `leader` leads their session and group."""
+
+    leader: ProcessId
+    run_id: str
+    call_id: str
+
+    def carried_by(self, environ: bytes) -> bool:
+        """Whether an environment (NUL-separated) has the run id and not another call's id."""
+        names = environ.split(b"\0")
+        if f"{RUN_ID}={self.run_id}".encode() not in names:
+            return False
+        calls = [name for name in names if name.startswith(f"{CALL_ID}=".encode())]
+        return not calls or f"{CALL_ID}={self.call_id}".encode() in calls
+
+
+def readable() -> bool:
+    """Whether this system has a /proc to read."""
+    return look(os.getpid()) is not None
+
+
+def look(pid: int) -> Seen | None:
+    """One process, or None when it is gone or only waits to be reaped."""
+    try:
+        stat = (PROC / str(pid) / "stat").read_text(errors="replace")
+    except OSError:
+        return None
+    head, _, rest = stat.rpartition(")")
+    fields = rest.split()
+    if len(fields) < 20 or fields[0] in _DEAD_STATES:
+        return None
+    name = head.partition("(")[2]
+    parent, group, session = int(fields[1]), int(fields[2]), int(fields[3])
+    return Seen(ProcessId(pid, int(fields[19])), name, parent, group, session)
+
+
+def alive(process: ProcessId) -> Seen | None:
+    """The process if it still runs and is the same one."""
+    seen = look(process.pid)
+    return seen if seen is not None and seen.id == process else None
+
+
+def members(mark: Mark) -> list[Seen]:
+    """Every live process of the call, the leader included. Never this process itself."""
+    return [seen for seen in _ours() if _belongs(mark, seen)]
+
+
+def belongs(mark: Mark, process: ProcessId) -> bool:
+    """Asked again right before a signal: is this still a process of the call?"""
+    seen = alive(process)
+    return seen is not None and _belongs(mark, seen)
+
+
+def descendants(leader: int) -> list[Seen]:
+    """Live processes below `leader` by parent links, nearest first."""
+    children: dict[int, list[Seen]] = {}
+    for seen in _ours():
+        children.setdefault(seen.parent, []).append(seen)
+    found: list[Seen] = []
+    pending = [leader]
+    while pending:
+        for seen in children.pop(pending.pop(0), []):
+            found.append(seen)
+            pending.append(seen.id.pid)
+    return found
+
+
+def _belongs(mark: Mark, seen: Seen) -> bool:
+    if seen.session == mark.leader.pid or seen.group == mark.leader.pid:
+        # The number of a session stays taken while a member lives; an older process is not ours.
+        return seen.id.started >= mark.leader.started
+    try:
+        environ = (PROC / str(seen.id.pid) / "environ").read_bytes()
+    except OSError:
+        return False
+    return mark.carried_by(environ)
+
+
+def _ours() -> Iterator[Seen]:
+    """Live processes of this user, without this process."""
+    uid, me = os.getuid(), os.getpid()
+    try:
+        names = [entry.name for entry in PROC.iterdir() if entry.name.isdecimal()]
+    except OSError:
+        return
+    for name in names:
+        try:
+            if int(name) == me or (PROC / name).stat().st_uid != uid:
+                continue
+        except OSError:
+            continue
+        seen = look(int(name))
+        if seen is not None:
+            yield seen

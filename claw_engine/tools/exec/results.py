@@ -1,0 +1,96 @@
+"""What the model reads after a command: output, how it ended, and why not when it did not run.
+
+Pure over values. Sentences and `details` fields follow OpenClaw 2026.2.26.
+"""
+
+from __future__ import annotations
+
+import signal
+
+from claw_engine.tools.base import ToolResult
+from claw_engine.tools.exec.run import Ran
+
+NO_OUTPUT = "(no output)"
+_NOT_EXECUTABLE, _NOT_FOUND = 126, 127
+
+
+def of(ran: Ran, cwd: str, timeout_s: float) -> ToolResult:
+    """The result of a command that was started; an error unless it ended by itself."""
+    status, ending, is_error = _ending(ran, timeout_s)
+    notes = [_output(ran)]
+    if ending:
+        notes.append(ending)
+    if ran.left_running:
+        notes.append(f"(Still running in the background: {', '.join(ran.left_running)})")
+    if ran.escaped:
+        notes.append(
+            "(Escaped and still running, because they cleared their environment: "
+            f"{', '.join(ran.escaped)})"
+        )
+    details: dict[str, object] = {
+        "status": status,
+        "exitCode": ran.returncode if ran.returncode >= 0 else None,
+        "durationMs": ran.duration_ms,
+        "cwd": cwd,
+    }
+    if ran.returncode < 0:
+        details["exitSignal"] = _signal_name(-ran.returncode)
+    if ran.left_out:
+        details["truncatedChars"] = ran.left_out
+    if ran.left_running:
+        details["leftRunning"] = list(ran.left_running)
+    if ran.escaped:
+        details["escaped"] = list(ran.escaped)
+    return ToolResult("\n\n".join(notes), is_error=is_error, details=details)
+
+
+def denied_by_policy(reasons: tuple[str, ...], cwd: str) -> ToolResult:
+    """The policy refuses without asking anyone."""
+    why = "; ".join(reasons) or "the policy allows no command"
+    text = f"exec denied by policy: {why}. Nobody was asked; the command was not run."
+    return ToolResult(text, is_error=True, details={"status": "denied", "cwd": cwd})
+
+
+def changed(changes: tuple[str, ...], cwd: str) -> ToolResult:
+    """What was approved was no longer what would have run, twice in a row."""
+    text = (
+        f"Denied: changed since you approved ({'; '.join(changes)}), and again after a fresh "
+        "request. The command was not run. Stop changing these files while a request is waiting."
+    )
+    details = {"status": "denied", "reason": "changed", "cwd": cwd}
+    return ToolResult(text, is_error=True, details=details)
+
+
+def _output(ran: Ran) -> str:
+    text = ran.output.rstrip("\n")
+    if not text.strip():
+        text = NO_OUTPUT
+    if ran.left_out:
+        text = f"[… {ran.left_out:,} characters before this were dropped …]\n{text}"
+    return text
+
+
+def _ending(ran: Ran, timeout_s: float) -> tuple[str, str, bool]:
+    """Status word, sentence, and whether it counts as an error."""
+    if ran.aborted is not None:
+        return "aborted", f"Command stopped: the run was aborted ({ran.aborted.value}).", True
+    if ran.timed_out:
+        return "failed", f"Command timed out after {timeout_s:g} seconds", True
+    if ran.returncode < 0:
+        return "failed", f"Command aborted by signal {_signal_name(-ran.returncode)}", True
+    match ran.returncode:
+        case 0:
+            return "completed", "", False
+        case code if code == _NOT_FOUND:
+            return "failed", "Command not found (exit code 127)", True
+        case code if code == _NOT_EXECUTABLE:
+            return "failed", "Command not executable (permission denied, exit code 126)", True
+        case code:
+            return "completed", f"(Command exited with code {code})", False
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
