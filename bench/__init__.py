@@ -1,0 +1,1 @@
+"""The program behind every figure in the README."""
