@@ -1,6 +1,6 @@
 """What each import costs: ms of CPU and modules, in a fresh interpreter, best of five.
 
-    python -m bench.cold_start [MODULE ...]
+python -m bench.cold_start [MODULE ...]
 """
 
 from __future__ import annotations

@@ -1,0 +1,190 @@
+"""The first figures of the README: start, latency, CPU a turn, memory.
+
+    python -m bench.figures            all
+    python -m bench.figures status     those whose name contains the word
+
+Each figure is the median of several runs, with minimum and maximum, in CPU time where wall time
+is noise, and states the load of the machine while it ran.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.processes import cpu_seconds, load, median, resident_mb
+
+RUNS = 5
+TURNS = 60
+BIN = Path(sys.executable).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured quantity; `goal` is what the project promises, in the same unit."""
+
+    name: str
+    unit: str
+    values: list[float]
+    goal: float | None = None
+
+    def line(self) -> str:
+        goal = f"  goal {self.goal:g}" if self.goal is not None else ""
+        return (
+            f"{self.name:48} {median(self.values):8.2f} {self.unit:5} "
+            f"(min {min(self.values):.2f}, max {max(self.values):.2f}, n={len(self.values)}){goal}"
+        )
+
+
+def env() -> dict[str, str]:
+    """An environment in which nothing names a model: the rehearsal model answers."""
+    keep = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH")
+    return {name: os.environ[name] for name in keep if name in os.environ} | {
+        "LANG": "C.UTF-8", "TERM": "xterm-256color", "COLORTERM": "truecolor",
+    }  # fmt: skip
+
+
+def headless_start() -> list[Figure]:
+    """`claw gateway run` from exec to its ready line."""
+    cpu, memory = [], []
+    for _ in range(RUNS):
+        with tempfile.TemporaryDirectory() as state:
+            argv = [str(BIN / "claw"), "gateway", "run", "--state-dir", state, "--json"]
+            process = subprocess.Popen(argv, stdout=subprocess.PIPE, env=env())
+            assert process.stdout is not None
+            ready = json.loads(process.stdout.readline())
+            assert ready, "no ready line"
+            cpu.append(cpu_seconds(process.pid))
+            memory.append(resident_mb(process.pid))
+            process.terminate()
+            process.wait()
+    return [
+        Figure("headless start to ready, CPU", "s", cpu, 0.6),
+        Figure("headless resident when ready", "MB", memory, 60),
+    ]
+
+
+def console_start() -> list[Figure]:
+    """`claw-tui` with its engine from exec to the first full screen, in a real pty."""
+    from tests.support.pty_driver import Terminal
+
+    cpu, memory = [], []
+    for _ in range(RUNS):
+        with tempfile.TemporaryDirectory() as state:
+            argv = [str(BIN / "claw-tui"), "--state-dir", state]
+            with Terminal(argv, env=env()) as terminal:
+                terminal.wait_for("TYPE")
+                cpu.append(cpu_seconds(terminal.process.pid))
+                memory.append(resident_mb(terminal.process.pid))
+    return [
+        Figure("console first paint with engine, CPU", "s", cpu, 0.9),
+        Figure("console resident at first paint", "MB", memory, 95),
+    ]
+
+
+def status_verb() -> list[Figure]:
+    """`claw status` against a running engine, whole process."""
+    values = []
+    with tempfile.TemporaryDirectory() as state:
+        argv = [str(BIN / "claw"), "gateway", "run", "--state-dir", state, "--json"]
+        engine = subprocess.Popen(argv, stdout=subprocess.PIPE, env=env())
+        assert engine.stdout is not None
+        engine.stdout.readline()
+        for _ in range(RUNS * 3):
+            done = subprocess.Popen(
+                [str(BIN / "claw"), "status", "--state-dir", state],
+                stdout=subprocess.DEVNULL, env=env(),
+            )  # fmt: skip
+            _, code, usage = os.wait4(done.pid, 0)
+            assert code == 0, "claw status failed"
+            values.append(usage.ru_utime + usage.ru_stime)
+        engine.terminate()
+        engine.wait()
+    return [Figure("claw status, CPU", "s", values, 0.12)]
+
+
+def turns() -> list[Figure]:
+    """Latency from acknowledged to model request, and CPU of a plain turn of 50 tokens."""
+    return asyncio.run(_turns())
+
+
+async def _turns() -> list[Figure]:
+    from claw_engine.engine import Engine
+
+    from bench.model_server import server_process
+
+    waits: list[float] = []
+    with tempfile.TemporaryDirectory() as state, server_process(tokens=50) as server:
+        config = Path(state) / "openclaw.json"
+        config.write_text(json.dumps(server.config()))
+        async with Engine(Path(state), env=env()) as engine:
+            client = engine.local_client()
+            await client.connect()
+            for number in range(TURNS + 1):
+                run_id = f"bench-{number}"
+                await client.call(
+                    "chat.send",
+                    {"sessionKey": "main", "message": "hello", "idempotencyKey": run_id},
+                )
+                acknowledged = time.monotonic_ns()
+                await client.call("agent.wait", {"runId": run_id, "timeoutMs": 30000})
+                waits.append((server.received()[-1] - acknowledged) / 1e6)
+            await client.close()
+    cpu = await _rehearsal_turns()
+    return [
+        Figure("acknowledged to model request, first turn", "ms", waits[:1]),
+        Figure("acknowledged to model request", "ms", waits[1:], 8),
+        Figure("one turn of 50 tokens without tools, CPU", "ms", cpu, 7),
+    ]
+
+
+async def _rehearsal_turns() -> list[float]:
+    from claw_engine.engine import Engine
+
+    cpu: list[float] = []
+    with tempfile.TemporaryDirectory() as state:
+        async with Engine(Path(state), env=env()) as engine:
+            client = engine.local_client()
+            await client.connect()
+            for number in range(TURNS):
+                before = time.process_time()
+                await client.call(
+                    "chat.send",
+                    {
+                        "sessionKey": "main",
+                        "message": "long: 50 100000",
+                        "idempotencyKey": f"turn-{number}",
+                    },
+                )
+                await client.call("agent.wait", {"runId": f"turn-{number}", "timeoutMs": 30000})
+                cpu.append((time.process_time() - before) * 1000)
+            await client.close()
+    return cpu[5:]
+
+
+ALL: dict[str, Callable[[], list[Figure]]] = {
+    "headless": headless_start,
+    "console": console_start,
+    "status": status_verb,
+    "turns": turns,
+}
+
+
+def main() -> None:
+    word = sys.argv[1] if len(sys.argv) > 1 else ""
+    for name, measure in ALL.items():
+        if word in name:
+            for figure in measure():
+                print(figure.line(), f" [{load()}]", flush=True)
+
+
+if __name__ == "__main__":
+    main()
