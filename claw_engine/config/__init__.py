@@ -1,0 +1,1 @@
+"""Configuration: OpenClaw's `openclaw.json` read into immutable settings. Import the modules."""

@@ -1,0 +1,218 @@
+"""The configuration in force: loads it, keeps the last good copy, swaps generations.
+
+A file that cannot be used never turns into defaults: the last good copy stands in, with a banner,
+or the start is refused with the line that is wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from claw_engine.config.problems import Banner, ConfigError, KeyPath, Problem, ProblemKind
+from claw_engine.config.read import ConfigReader, Reading
+from claw_engine.config.settings import Settings
+from claw_engine.paths import StateDir
+
+if TYPE_CHECKING:
+    from claw_engine.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings in force and what is to be said about them.
+
+    `raw_hash` is the SHA-256 (hex) of the file's text as it is now, also when it is not in
+    force. `files` are the files to watch.
+    """
+
+    settings: Settings
+    problems: tuple[Problem, ...]
+    banner: Banner | None
+    raw_hash: str
+    files: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """Outcome of a reload: `changed` leaf paths, empty when the generation stayed."""
+
+    loaded: Loaded
+    changed: tuple[KeyPath, ...]
+    swapped: bool
+
+
+class ConfigStore:
+    """Owner of the configuration. `path` defaults to OPENCLAW_CONFIG_PATH or the state directory's.
+
+    `env` is the process environment; the store never changes it.
+    """
+
+    def __init__(
+        self, world: World, state_dir: StateDir, env: Mapping[str, str], path: Path | None = None
+    ) -> None:
+        self._world = world
+        self._state = state_dir
+        self._env = dict(env)
+        self.path = path or config_path(state_dir, env)
+        self._current: Loaded | None = None
+        self._text = ""
+        self._present = False
+        self._lock = asyncio.Lock()
+
+    @property
+    def current(self) -> Loaded:
+        """What `load` or the last `reload` put in force. Raises RuntimeError before `load`."""
+        if self._current is None:
+            raise RuntimeError("the configuration is not loaded yet")
+        return self._current
+
+    @property
+    def settings(self) -> Settings:
+        return self.current.settings
+
+    def load(self) -> Loaded:
+        """Read the files at start. Raises ConfigError when nothing usable is there."""
+        reading = self._read(1)
+        if reading.settings is not None:
+            self._current = self._accept(reading, reading.settings)
+        else:
+            self._current = self._stand_in(reading)
+        return self._current
+
+    async def reload(self) -> Reloaded:
+        """Read the files again and swap when they are good and differ. Raises nothing of its own.
+
+        A broken or vanished file keeps the settings in force and raises the banner.
+        """
+        async with self._lock:
+            return await self._world.disk.run(self._reload)
+
+    def _reload(self) -> Reloaded:
+        before = self.current
+        reading = self._read(before.settings.generation + 1)
+        if reading.settings is None:
+            return self._refuse(reading, reading.fatal)
+        if self._present and not reading.present:
+            return self._refuse(reading, _vanished(self.path))
+        if _same(before.settings, reading.settings):
+            kept = replace(reading.settings, generation=before.settings.generation)
+            self._current = self._accept(reading, kept)
+            return Reloaded(self._current, (), swapped=False)
+        self._current = self._accept(reading, reading.settings)
+        return Reloaded(self._current, _changed(before.settings, reading.settings), swapped=True)
+
+    def _read(self, generation: int) -> Reading:
+        env = {**self._dotenv(), **self._env}
+        return ConfigReader(self.path, env, self._world.disk).read(generation)
+
+    def _dotenv(self) -> dict[str, str]:
+        path = self._state.root / ".env"
+        try:
+            text = self._world.disk.read_bytes(path).decode("utf-8", "replace")
+        except OSError:
+            return {}
+        from claw_engine.config.dotenv import parse_dotenv  # most installs have no such file
+
+        return parse_dotenv(text)
+
+    def _accept(self, reading: Reading, settings: Settings) -> Loaded:
+        problems = reading.problems
+        if reading.present:
+            problems += self._keep_last_good(reading.keep)
+        elif self._world.disk.exists(self._state.config_last_good):
+            problems += (_no_file(self.path, self._state.config_last_good),)
+        self._text, self._present = reading.text, reading.present
+        return Loaded(settings, problems, None, reading.raw_hash, self._watched(reading))
+
+    def _watched(self, reading: Reading) -> tuple[Path, ...]:
+        return (*reading.files, self._state.root / ".env")
+
+    def _keep_last_good(self, data: bytes) -> tuple[Problem, ...]:
+        path = self._state.config_last_good
+        disk = self._world.disk
+        try:
+            if not disk.exists(path) or disk.read_bytes(path) != data:
+                disk.replace(path, data, mode=0o600)
+        except OSError as error:
+            message = f"the last good copy could not be written: {error.strerror or error}"
+            return (Problem(ProblemKind.STORAGE, (), message, str(path)),)
+        return ()
+
+    def _stand_in(self, reading: Reading) -> Loaded:
+        copy = ConfigReader(
+            self._state.config_last_good, {**self._dotenv(), **self._env}, self._world.disk
+        ).read(1)
+        if copy.settings is None or not copy.present:
+            raise _refusal(self.path, reading)
+        self._text, self._present = copy.text, True
+        banner = self._banner(reading, reading.fatal, copy.settings)
+        return Loaded(
+            copy.settings, reading.problems, banner, reading.raw_hash, self._watched(reading)
+        )
+
+    def _refuse(self, reading: Reading, problem: Problem | None) -> Reloaded:
+        before = self.current
+        problems = reading.problems
+        if problem is not None and problem not in problems:
+            problems = (*problems, problem)
+        banner = self._banner(reading, problem, before.settings)
+        files = tuple(dict.fromkeys((*self._watched(reading), *before.files)))
+        self._current = Loaded(before.settings, problems, banner, reading.raw_hash, files)
+        return Reloaded(self._current, (), swapped=False)
+
+    def _banner(self, reading: Reading, problem: Problem | None, in_force: Settings) -> Banner:
+        from claw_engine.config.diff import text_diff  # only when something is broken
+        from claw_engine.config.redact import Redactor
+
+        redactor = Redactor.from_settings(in_force, in_force.logging.redact_patterns)
+        return Banner(
+            code="config-broken",
+            title=f"{self.path.name} is not in force: the last good configuration is used",
+            text=problem.sentence() if problem else "",
+            hint=f"Mend {self.path} and save it; it is read again at once.",
+            file=problem.file if problem else str(self.path),
+            line=problem.line if problem else 0,
+            column=problem.column if problem else 0,
+            diff=text_diff(self._text, reading.text, redactor) if reading.present else "",
+        )
+
+
+def config_path(state_dir: StateDir, env: Mapping[str, str]) -> Path:
+    """OPENCLAW_CONFIG_PATH, else `openclaw.json` in the state directory."""
+    named = env.get("OPENCLAW_CONFIG_PATH", "").strip()
+    return Path(named).expanduser().absolute() if named else state_dir.config
+
+
+def _refusal(path: Path, reading: Reading) -> ConfigError:
+    problem = reading.fatal
+    what = problem.sentence() if problem else str(path)
+    return ConfigError(
+        f"The configuration cannot be used: {what}",
+        hint=f"Mend that place, or move {path} away to start with defaults.",
+        problems=reading.problems,
+    )
+
+
+def _no_file(path: Path, last_good: Path) -> Problem:
+    message = f"there is no such file: defaults are used; an earlier one is kept in {last_good}"
+    return Problem(ProblemKind.STORAGE, (), message, str(path))
+
+
+def _vanished(path: Path) -> Problem:
+    message = "the file is gone; to go back to defaults, write {} into it or restart"
+    return Problem(ProblemKind.STORAGE, (), message, str(path))
+
+
+def _same(old: Settings, new: Settings) -> bool:
+    return old.raw == new.raw and old.resolved == new.resolved and old.env == new.env
+
+
+def _changed(old: Settings, new: Settings) -> tuple[KeyPath, ...]:
+    from claw_engine.config.diff import changed_paths  # off the start path
+
+    written = changed_paths(old.raw, new.raw)
+    return tuple(dict.fromkeys((*written, *changed_paths(old.resolved, new.resolved))))

@@ -1,0 +1,119 @@
+"""JSON5 text → plain values, or a finding that says where it breaks.
+
+Numbers that are not finite are taken out and reported: no limit of ours can be Infinity.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+
+import pyjson5
+
+from claw_engine.config.problems import KeyPath, Problem, ProblemKind
+from claw_engine.config.spans import MAX_DEPTH, ScanError, SpanMap, line_column, scan
+
+JsonObject = dict[str, object]
+
+_NEAR = re.compile(r"near (\d+)")
+
+
+@dataclass(slots=True)
+class Document:
+    """One file's text. `mount` is where an included file sits in the whole; spans come lazily."""
+
+    file: str
+    text: str
+    mount: KeyPath = ()
+    _spans: SpanMap | None = field(default=None, repr=False)
+
+    @property
+    def spans(self) -> SpanMap:
+        if self._spans is None:
+            try:
+                self._spans = scan(self.text)
+            except ScanError:
+                self._spans = SpanMap(self.text)
+        return self._spans
+
+
+class SyntaxProblem(Exception):
+    """The text cannot be read; `problem` says where. Never leaves this room."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+def decode_text(data: bytes, file: str) -> str:
+    """UTF-8 (a byte order mark is allowed). Raises SyntaxProblem."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        head = data[: error.start].decode("utf-8", "replace")
+        line, column = line_column(head, len(head))
+        raise SyntaxProblem(
+            Problem(ProblemKind.SYNTAX, (), "not UTF-8 text", file, line, column, fatal=True)
+        ) from error
+
+
+def parse(document: Document) -> JsonObject:
+    """The document's object; an empty file is an empty object. Raises SyntaxProblem."""
+    if not document.text.strip():
+        return {}
+    try:
+        value = pyjson5.decode(document.text, maxdepth=MAX_DEPTH)
+    except pyjson5.Json5DecoderException as error:
+        raise SyntaxProblem(_explain(document, error)) from error
+    if not isinstance(value, dict):
+        raise SyntaxProblem(
+            _syntax(document, "the file must hold one object: { … }", _first(document.text))
+        )
+    return value
+
+
+def _first(text: str) -> int:
+    return len(text) - len(text.lstrip())
+
+
+def _explain(document: Document, error: pyjson5.Json5DecoderException) -> Problem:
+    """Our scanner's words where the structure breaks, else the parser's own."""
+    if "No JSON data" in str(error):
+        return _syntax(document, "the file holds only comments: write {} for defaults", 0)
+    try:
+        scan(document.text)
+    except ScanError as found:
+        return _syntax(document, str(found), found.offset)
+    near = _NEAR.search(str(error))
+    offset = int(near.group(1)) - 1 if near else 0
+    return _syntax(document, "this is not a value JSON5 knows (a string needs quotes)", offset)
+
+
+def _syntax(document: Document, message: str, offset: int) -> Problem:
+    line, column = line_column(document.text, offset)
+    return Problem(
+        ProblemKind.SYNTAX, document.mount, message, document.file, line, column, fatal=True
+    )
+
+
+def take_out_non_finite(value: object) -> tuple[object, tuple[KeyPath, ...]]:
+    """`value` without Infinity and NaN, and the paths where they stood."""
+    found: list[KeyPath] = []
+    return _without(value, (), found), tuple(found)
+
+
+def _without(value: object, path: KeyPath, found: list[KeyPath]) -> object:
+    if isinstance(value, dict):
+        kept = {key: _without(item, (*path, key), found) for key, item in value.items()}
+        return {key: item for key, item in kept.items() if item is not _GONE}
+    if isinstance(value, list):
+        items = [_without(item, (*path, at), found) for at, item in enumerate(value)]
+        return [item for item in items if item is not _GONE]
+    if isinstance(value, float) and not math.isfinite(value):
+        found.append(path)
+        return _GONE
+    return value
+
+
+_GONE = object()

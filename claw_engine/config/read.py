@@ -1,0 +1,250 @@
+"""One pass over the configuration files: text → settings, or what is wrong with it.
+
+Reads through the disk it is given and changes nothing; the store decides what follows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from claw_engine.config.include import KEY as INCLUDE_KEY
+from claw_engine.config.include import Includer, Reader
+from claw_engine.config.parse import (
+    Document,
+    JsonObject,
+    SyntaxProblem,
+    decode_text,
+    parse,
+    take_out_non_finite,
+)
+from claw_engine.config.problems import KeyPath, Problem, ProblemKind, is_fatal
+from claw_engine.config.sections.agents import AgentsSettings
+from claw_engine.config.sections.approvals import ApprovalsSettings, ClawSettings
+from claw_engine.config.sections.cron import CronSettings
+from claw_engine.config.sections.gateway import GatewaySettings
+from claw_engine.config.sections.logging import LoggingSettings
+from claw_engine.config.sections.messages import MessagesSettings
+from claw_engine.config.sections.models import ModelsSettings
+from claw_engine.config.sections.session import SessionSettings
+from claw_engine.config.sections.tools import ToolsSettings
+from claw_engine.config.settings import Sections, Settings, with_unusable
+from claw_engine.config.variables import Finding, Substitution, apply_env_block, substitute
+
+_POLICY = frozenset({"tools", "claw", "approvals"})
+"""A key that goes missing here could allow more than was meant: the file is not used then."""
+
+_PATH_KEYS = ("dir", "path", "paths", "file", "root", "workspace")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one pass found; `settings` is None when the files cannot be used."""
+
+    settings: Settings | None
+    problems: tuple[Problem, ...]
+    text: str
+    present: bool
+    files: tuple[Path, ...]
+    keep: bytes = b""
+
+    @property
+    def raw_hash(self) -> str:
+        """SHA-256 (hex) of the main file's text, as OpenClaw's snapshot hash."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def fatal(self) -> Problem | None:
+        return next((problem for problem in self.problems if problem.fatal), None)
+
+
+@dataclass(slots=True)
+class ConfigReader:
+    """Reads `path` with `env` (the process environment plus `.env`) as surroundings."""
+
+    path: Path
+    env: Mapping[str, str]
+    reader: Reader
+    problems: list[Problem] = field(default_factory=list)
+    documents: list[Document] = field(default_factory=list)
+
+    def read(self, generation: int) -> Reading:
+        """Never raises: what cannot be read is a fatal problem."""
+        text, present = "", True
+        settings: Settings | None = None
+        raw: JsonObject = {}
+        try:
+            text = decode_text(self.reader.read_bytes(self.path), str(self.path))
+            raw = self._expand(text)
+        except FileNotFoundError:
+            present = False
+        except OSError as error:
+            self._report_unreadable(error)
+        except SyntaxProblem as error:
+            self.problems.append(error.problem)
+        if not any(problem.fatal for problem in self.problems):
+            settings = self._settings(raw, generation)
+        if any(problem.fatal for problem in self.problems):
+            settings = None
+        return Reading(
+            settings, tuple(self.problems), text, present, self._files(), self._keep(text, raw)
+        )
+
+    def _expand(self, text: str) -> JsonObject:
+        document = Document(str(self.path), text)
+        value = parse(document)
+        if INCLUDE_KEY not in text:
+            self.documents.append(document)
+            return value
+        includer = Includer(self.path.parent, self.reader, self.documents)
+        return includer.expand(document, value)
+
+    def _keep(self, text: str, raw: JsonObject) -> bytes:
+        """What a last-known-good copy holds: the text, or the merged whole when it has parts."""
+        if len(self.documents) > 1:
+            return json.dumps(raw, indent=2, ensure_ascii=False).encode() + b"\n"
+        return text.encode()
+
+    def _files(self) -> tuple[Path, ...]:
+        extra = [Path(document.file) for document in self.documents[1:]]
+        return (self.path, *extra)
+
+    def _report_unreadable(self, error: OSError) -> None:
+        self.problems.append(
+            Problem(
+                ProblemKind.STORAGE,
+                (),
+                f"cannot be read: {error.strerror or error}",
+                str(self.path),
+                fatal=True,
+            )
+        )
+
+    def _settings(self, raw: JsonObject, generation: int) -> Settings:
+        if raw:
+            self._report_unknown(raw)
+        finite, infinite = take_out_non_finite(raw)
+        for path in infinite:
+            self._add(
+                Finding(
+                    ProblemKind.NOT_FINITE,
+                    path,
+                    "Infinity and NaN are refused; this key is treated as not given",
+                )
+            )
+        env, refused = apply_env_block(raw.get("env"), self.env)
+        used = Substitution(env)
+        resolved = substitute(finite, used)
+        assert isinstance(resolved, dict)  # an object in, an object out
+        expand_home(resolved, env.get("OPENCLAW_HOME") or env.get("HOME") or "")
+        for finding in (*refused, *used.findings):
+            self._add(finding)
+        return self._compose(raw, resolved, env, used, generation)
+
+    def _compose(
+        self,
+        raw: JsonObject,
+        resolved: JsonObject,
+        env: Mapping[str, str],
+        used: Substitution,
+        generation: int,
+    ) -> Settings:
+        sections = Sections(resolved)
+        claw = sections.read("claw", ClawSettings)
+        log = sections.read("logging", LoggingSettings)
+        settings = Settings(
+            generation=generation,
+            gateway=sections.read("gateway", GatewaySettings),
+            agents=sections.read("agents", AgentsSettings),
+            models=with_unusable(sections.read("models", ModelsSettings), used.findings),
+            tools=sections.read("tools", ToolsSettings),
+            session=sections.read("session", SessionSettings),
+            messages=sections.read("messages", MessagesSettings),
+            logging=log,
+            cron=sections.read("cron", CronSettings),
+            approvals=ApprovalsSettings.model_construct(timeout_ms=claw.approval_timeout_ms),
+            permission_mode=claw.permission_mode,
+            raw=MappingProxyType(raw),
+            resolved=MappingProxyType(resolved),
+            env=MappingProxyType(dict(env)),
+            resolved_env_names=used.scrub_names,
+            secret_values=frozenset(used.secrets),
+        )
+        for finding in (*sections.findings, *_unreadable_patterns(log)):
+            self._add(finding)
+        return settings
+
+    def _report_unknown(self, raw: JsonObject) -> None:
+        from claw_engine.config.unknown import unknown_keys  # its tables are not for an empty file
+
+        for unknown in unknown_keys(raw):
+            near = f"; did you mean {unknown.nearest}?" if unknown.nearest else ""
+            message = f"unknown key, kept but not read{near}"
+            self._add(Finding(ProblemKind.UNKNOWN_KEY, unknown.path, message), unknown.nearest)
+
+    def _add(self, finding: Finding, nearest: str | None = None) -> None:
+        file, line, column = locate(self.documents, finding.path)
+        fatal = is_fatal(finding.kind) or _widens_policy(finding)
+        self.problems.append(
+            Problem(finding.kind, finding.path, finding.message, file, line, column, nearest, fatal)
+        )
+
+
+def _unreadable_patterns(log: LoggingSettings) -> list[Finding]:
+    if not log.redact_patterns:
+        return []
+    from claw_engine.config.redact import compile_pattern  # most files name no pattern
+
+    return [
+        Finding(
+            ProblemKind.UNSUPPORTED,
+            ("logging", "redactPatterns", index),
+            "not a regular expression Python can read; it hides nothing",
+        )
+        for index, pattern in enumerate(log.redact_patterns)
+        if compile_pattern(pattern) is None
+    ]
+
+
+def _widens_policy(finding: Finding) -> bool:
+    kinds = (ProblemKind.MISSING_VARIABLE, ProblemKind.UNSUPPORTED)
+    return finding.kind in kinds and finding.path[:1] != () and finding.path[0] in _POLICY
+
+
+def locate(documents: list[Document], path: KeyPath) -> tuple[str, int, int]:
+    """File, line and column of a path; an included file is asked when the main one lacks it."""
+    for document in documents:
+        below = path[len(document.mount) :]
+        if path[: len(document.mount)] == document.mount and document.spans.get(below):
+            return (document.file, *document.spans.locate(below))
+    if not documents:
+        return "", 0, 0
+    return (documents[0].file, *documents[0].spans.locate(path))
+
+
+def expand_home(value: object, home: str) -> None:
+    """Put the home directory for a leading `~` under keys that name files. Changes `value`."""
+    if not home:
+        return
+    items = value.items() if isinstance(value, dict) else ()
+    for key, item in items:
+        if key.lower().endswith(_PATH_KEYS):
+            value[key] = _expanded(item, home)  # type: ignore[index]  # items() came from a dict
+        else:
+            expand_home(item, home)
+    if isinstance(value, list):
+        for item in value:
+            expand_home(item, home)
+
+
+def _expanded(value: object, home: str) -> object:
+    if isinstance(value, list):
+        return [_expanded(item, home) for item in value]
+    if isinstance(value, str) and (value == "~" or value.startswith("~/")):
+        return home.rstrip("/") + value[1:]
+    expand_home(value, home)
+    return value

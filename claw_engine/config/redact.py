@@ -1,0 +1,196 @@
+"""Takes secrets out of what leaves the engine: config answers, logs, diffs.
+
+Three nets: names of keys that hold secrets, the secret values this configuration and environment
+hold, and shapes that tokens have anywhere. Names and shapes follow OpenClaw 2026.2.26; unlike it,
+nothing of a token stays readable. Knows no section.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+from urllib.parse import quote
+
+from claw_engine.config.secret_names import is_secret_name
+
+MARKER = "__OPENCLAW_REDACTED__"
+HIDDEN = "***"
+MIN_SECRET_CHARS = 6
+"""Shorter values are too common as words: hiding them would blank everything."""
+
+_REFERENCE = re.compile(r"\$\{[A-Z_][A-Z0-9_]*\}")
+_SCHEME = re.compile(r"(?i)^(?:bearer|basic|token|bot)\s+(.+)$")
+_VALUE = r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s"',;&}\]]+)"""
+_SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (
+        re.compile(
+            r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S
+        ),
+        rf"\1{HIDDEN}\2",
+    ),
+    (re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,20}://)[^\s/:]*:[^\s/]+@"), rf"\1{HIDDEN}:{HIDDEN}@"),
+    (
+        re.compile(
+            r"""(?ix)( authorization["']? \s* [:=] \s* ) (?!\$\{)
+            (?: "[^"]*" | '[^']*' | (?:(?:bearer|basic|token|bot)\s+)? [^\s"',}]+ )"""
+        ),
+        rf"\1{HIDDEN}",
+    ),
+    (re.compile(r"(?i)\b(bearer\s+)[a-z0-9._~+/=-]{16,}"), rf"\1{HIDDEN}"),
+    (
+        re.compile(
+            r"""(?i)((?:token|passw(?:or)?d|passphrase|secret|api[-_]?key|private[-_]?key)"""
+            r"""["']?\s*[:=]\s*)(?!["']?\$\{)""" + _VALUE
+        ),
+        rf"\1{HIDDEN}",
+    ),
+    (re.compile(r"""(_KEY["']?\s*[:=]\s*)(?!["']?\$\{)""" + _VALUE), rf"\1{HIDDEN}"),
+    (re.compile(r"(?i)(--(?:api-key|token|secret|password)[ =])\S+"), rf"\1{HIDDEN}"),
+    (
+        re.compile(r"""(?i)([?&](?:key|auth|sig|signature|access_token)=)[^&\s"']+"""),
+        rf"\1{HIDDEN}",
+    ),
+    (
+        re.compile(
+            r"\b(?:sk-[\w-]{8,}|gh[pousr]_\w{16,}|github_pat_\w{16,}|xox[a-z]-[\w-]{8,}"
+            r"|xapp-[\w-]{8,}|gsk_\w{8,}|AIza[\w-]{20,}|pplx-\w{8,}|npm_\w{16,}|AKIA[0-9A-Z]{16}"
+            r"|\d{6,12}:[\w-]{30,}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)"
+        ),
+        HIDDEN,
+    ),
+)
+
+
+class SecretSource(Protocol):
+    """What a redactor needs of the settings."""
+
+    @property
+    def env(self) -> Mapping[str, str]: ...
+    @property
+    def secret_values(self) -> frozenset[str]: ...
+
+
+class Redactor:
+    """Hides secrets; `secrets` shorter than MIN_SECRET_CHARS count only under their own key."""
+
+    def __init__(
+        self, secrets: Iterable[str] = (), patterns: Iterable[re.Pattern[str]] = ()
+    ) -> None:
+        self._known = _compile(secrets)
+        self._patterns = tuple(patterns)
+
+    @classmethod
+    def from_settings(cls, settings: SecretSource, patterns: Iterable[str] = ()) -> Redactor:
+        """The redactor of one settings generation; patterns that cannot be read are left out."""
+        from_env = (value for name, value in settings.env.items() if is_secret_name(name))
+        compiled = (compile_pattern(pattern) for pattern in patterns)
+        return cls(
+            {*settings.secret_values, *from_env},
+            [pattern for pattern in compiled if pattern is not None],
+        )
+
+    def text(self, text: str) -> str:
+        """The text with known secrets and token shapes replaced by `***`."""
+        if self._known is not None:
+            text = self._known.sub(HIDDEN, text)
+        for shape, replacement in _SHAPES:
+            text = shape.sub(replacement, text)
+        for pattern in self._patterns:
+            text = pattern.sub(HIDDEN, text)
+        return text
+
+    def config(self, value: object) -> object:
+        """A copy of a configuration value with MARKER for every secret.
+
+        A text in which anything had to be hidden becomes the marker as a whole, so that writing
+        it back can restore it (`restore`). `${VAR}` references stay readable.
+        """
+        return self._walk(value, secret=False)
+
+    def _walk(self, value: object, *, secret: bool) -> object:
+        if isinstance(value, Mapping):
+            inside = secret and not _is_reference_object(value)
+            return {
+                self._key(key): self._walk(item, secret=inside or is_secret_name(str(key)))
+                for key, item in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [self._walk(item, secret=secret) for item in value]
+        return self._leaf(value, secret)
+
+    def _key(self, key: object) -> str:
+        return self._known.sub(HIDDEN, str(key)) if self._known is not None else str(key)
+
+    def _leaf(self, value: object, secret: bool) -> object:
+        if isinstance(value, str):
+            if not value or _REFERENCE.fullmatch(value):
+                return value
+            return MARKER if secret or self.text(value) != value else value
+        if secret and isinstance(value, int | float) and not isinstance(value, bool):
+            return MARKER
+        return value
+
+
+def redact_config(raw: Mapping[str, object], redactor: Redactor | None = None) -> object:
+    """The configuration as it may be shown; without a redactor only names and shapes count."""
+    return (redactor or Redactor()).config(raw)
+
+
+class MarkerError(ValueError):
+    """A redaction marker stands where nothing was stored: it must not become the value."""
+
+
+def restore(value: object, stored: object) -> object:
+    """`value` with every marker replaced by what `stored` has at that place.
+
+    Raises MarkerError where `stored` has nothing there.
+    """
+    if value == MARKER:
+        if stored is None or stored == MARKER:
+            raise MarkerError("a redacted value was sent for a key that holds nothing")
+        return stored
+    if isinstance(value, Mapping):
+        below: Mapping[str, object] = stored if isinstance(stored, Mapping) else {}
+        return {key: restore(item, below.get(key)) for key, item in value.items()}
+    if isinstance(value, list):
+        items = stored if isinstance(stored, list) else []
+        return [
+            restore(item, items[index] if index < len(items) else None)
+            for index, item in enumerate(value)
+        ]
+    return value
+
+
+def compile_pattern(source: str) -> re.Pattern[str] | None:
+    """A `logging.redactPatterns` entry, plain or `/x/flags`; None when it cannot be read."""
+    slashed = re.fullmatch(r"/(.*)/([a-z]*)", source, re.S)
+    body, flags = slashed.groups() if slashed else (source, "i")
+    try:
+        return re.compile(body, re.I if "i" in flags else 0)
+    except re.error:
+        return None
+
+
+def _compile(secrets: Iterable[str]) -> re.Pattern[str] | None:
+    forms = {form for secret in secrets for form in _forms(secret)}
+    if not forms:
+        return None
+    ordered = sorted(forms, key=len, reverse=True)
+    return re.compile("|".join(re.escape(form) for form in ordered))
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """The value, the credential inside `Bearer …`, and how JSON or a URL would write them."""
+    scheme = _SCHEME.match(secret)
+    for plain in (secret, scheme.group(1) if scheme else ""):
+        if len(plain.strip()) >= MIN_SECRET_CHARS:
+            yield plain
+            yield json.dumps(plain)[1:-1]
+            yield json.dumps(plain, ensure_ascii=False)[1:-1]
+            yield quote(plain, safe="")
+
+
+def _is_reference_object(value: Mapping[str, object]) -> bool:
+    return value.keys() == {"source", "provider", "id"}

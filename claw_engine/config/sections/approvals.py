@@ -1,0 +1,27 @@
+"""Settings of approvals: how long a request waits, and the permission mode.
+
+Our own keys live in one section, `claw`, which OpenClaw does not know.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from claw_engine.config.sections.base import Count, Section
+
+DEFAULT_TIMEOUT_MS = 30 * 60 * 1000
+
+PermissionMode = Literal["look", "guarded", "workspace", "full"]
+
+
+class ClawSettings(Section):
+    """The `claw` section: what this engine adds. Times in ms."""
+
+    permission_mode: PermissionMode = "guarded"
+    approval_timeout_ms: Count = DEFAULT_TIMEOUT_MS
+
+
+class ApprovalsSettings(Section):
+    """How long a request waits for an answer, in ms (`claw.approvalTimeoutMs`)."""
+
+    timeout_ms: Count = DEFAULT_TIMEOUT_MS

@@ -1,0 +1,36 @@
+"""Settings of the tools. A fresh install asks for every command: no safe bins, on-miss."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from claw_engine.config.sections.base import Count, Names, Section, defaults
+
+
+class ExecSettings(Section):
+    """`tools.exec`; `timeout_sec` in seconds, `background_ms` in ms.
+
+    `host` is None when the file names none.
+    """
+
+    host: Literal["sandbox", "gateway", "node"] | None = None
+    security: Literal["deny", "allowlist", "full"] = "allowlist"
+    ask: Literal["off", "on-miss", "always"] = "on-miss"
+    path_prepend: Names = ()
+    safe_bins: Names = ()
+    safe_bin_trusted_dirs: Names = ()
+    background_ms: Count = 10_000
+    timeout_sec: Count = 1800
+
+
+class FsSettings(Section):
+    workspace_only: bool = False
+
+
+class ToolsSettings(Section):
+    profile: Literal["minimal", "coding", "messaging", "full"] | None = None
+    allow: Names | None = None
+    also_allow: Names = ()
+    deny: Names = ()
+    exec: ExecSettings = defaults(ExecSettings)
+    fs: FsSettings = defaults(FsSettings)

@@ -1,0 +1,277 @@
+"""The log file: one JSON line a record, secrets taken out, never in the way of the event loop.
+
+Callers hand records to a queue; one thread redacts, formats and writes. A full or missing disk
+loses lines (and says how many later), it never raises into a caller. Knows no configuration:
+level, folder and redaction are handed in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import logging.handlers
+import os
+import queue
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+TRACE = 5
+QUEUE_LINES = 10_000
+RETENTION_DAYS = 7
+MAX_FILE_BYTES = 500 * 1024 * 1024
+
+LEVELS: Mapping[str, int] = {
+    "silent": logging.CRITICAL + 10,
+    "fatal": logging.CRITICAL,
+    "error": logging.ERROR,
+    "warn": logging.WARNING,
+    "info": logging.INFO,
+    "debug": logging.DEBUG,
+    "trace": TRACE,
+}
+"""OpenClaw's level names."""
+
+OURS = ("claw_engine", "claw_tui")
+_FILE_NAME = re.compile(r"claw-(\d{4}-\d{2}-\d{2})\.log")
+_PLAIN = re.compile(r"[\w.:/+@,\-]+")
+# C0 is escaped by JSON itself. These are the other characters that steer a terminal or hide text.
+_UNSEEN = re.compile(r"[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+
+Redact = Callable[[str], str]
+
+
+def level_number(configured: str, env: Mapping[str, str]) -> int:
+    """The level by OpenClaw's name; OPENCLAW_LOG_LEVEL wins, an unknown name counts as info."""
+    name = env.get("OPENCLAW_LOG_LEVEL", "").strip().lower() or configured
+    return LEVELS.get(name, logging.INFO)
+
+
+def diag(logger: logging.Logger, event: str, /, **fields: object) -> None:
+    """A diagnostic line: `event: key=value key=value`, at info level.
+
+    The values also stand in the record as they are (`fields` of the JSON line).
+    """
+    if logger.isEnabledFor(logging.INFO):
+        line = " ".join(f"{key}={_value(value)}" for key, value in fields.items())
+        logger.info("%s: %s", event, line, extra={"fields": fields}, stacklevel=2)
+
+
+def _value(value: object) -> str:
+    text = str(value)
+    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+
+
+class Logs:
+    """The running log: made by `start_logs`, ended by `close`."""
+
+    def __init__(
+        self, handler: logging.Handler, listener: _Listener, writer: DayFileHandler
+    ) -> None:
+        self._handler = handler
+        self._listener = listener
+        self._writer = writer
+
+    def set_level(self, level: int) -> None:
+        for name in OURS:
+            logging.getLogger(name).setLevel(level)
+
+    def set_redact(self, redact: Redact) -> None:
+        """Use another redaction from the next record on (after a reload)."""
+        self._writer.redact = redact
+
+    def close(self) -> None:
+        """Write what is queued (at most about 2 s) and detach."""
+        logging.getLogger().removeHandler(self._handler)
+        self._listener.finish(2.0)
+        self._writer.close()
+
+
+def start_logs(
+    folder: Path,
+    *,
+    level: int = logging.INFO,
+    redact: Redact = str,
+    retention_days: int = RETENTION_DAYS,
+    max_file_bytes: int = MAX_FILE_BYTES,
+) -> Logs:
+    """Send all records of this process to `<folder>/claw-YYYY-MM-DD.log` (0600, local date).
+
+    Our own loggers get `level`, other libraries warnings and up. Files older than
+    `retention_days` are removed when a new one is begun. Raises nothing: a folder that cannot be
+    made loses the lines.
+    """
+    logging.addLevelName(TRACE, "TRACE")
+    writer = DayFileHandler(folder, redact, retention_days, max_file_bytes)
+    records: queue.Queue[logging.LogRecord | None] = queue.Queue(QUEUE_LINES)
+    handler = _Enqueue(records, writer)
+    listener = _Listener(records, writer)
+    listener.start()
+    root = logging.getLogger()
+    root.addHandler(handler)
+    logs = Logs(handler, listener, writer)
+    logs.set_level(level)
+    return logs
+
+
+class _Enqueue(logging.handlers.QueueHandler):
+    """Hands a record over without formatting it; a full queue loses it."""
+
+    def __init__(
+        self, records: queue.Queue[logging.LogRecord | None], writer: DayFileHandler
+    ) -> None:
+        super().__init__(records)
+        self._writer = writer
+
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        # The arguments may change after this call, the traceback does not: only the message is
+        # made here, reading source lines for the traceback is left to the writing thread.
+        record.message = record.getMessage()
+        record.msg, record.args = record.message, None
+        return record
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        # The default prints to stderr, which is the console's screen.
+        self._writer.lost += 1
+
+
+class _Listener(logging.handlers.QueueListener):
+    def __init__(
+        self, records: queue.Queue[logging.LogRecord | None], writer: DayFileHandler
+    ) -> None:
+        super().__init__(records, writer)
+        self._records = records
+
+    def finish(self, seconds: float) -> None:
+        """Stop after what is queued, but wait no longer than `seconds` for a slow disk."""
+        thread: threading.Thread | None = getattr(self, "_thread", None)
+        with contextlib.suppress(queue.Full):
+            self._records.put(None, timeout=seconds)
+        if thread is not None:
+            thread.join(seconds)
+        self._thread = None
+
+
+class DayFileHandler(logging.Handler):
+    """Writes records to the file of their local day. Used by one thread."""
+
+    def __init__(
+        self, folder: Path, redact: Redact, retention_days: int, max_file_bytes: int
+    ) -> None:
+        super().__init__()
+        self.folder = folder
+        self.redact = redact
+        self.lost = 0
+        self._retention_days = retention_days
+        self._max_bytes = max_file_bytes
+        self._day = ""
+        self._fd: int | None = None
+        self._full = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record; what cannot be written is counted, never raised."""
+        try:
+            self._roll(time.strftime("%Y-%m-%d", time.localtime(record.created)))
+            self._tell_lost()
+            self._write(self._line(record))
+        except Exception:  # whatever it is: a log thread that dies loses everything after it
+            self.lost += 1
+
+    def close(self) -> None:
+        self._shut()
+        super().close()
+
+    def _line(self, record: logging.LogRecord) -> bytes:
+        entry: dict[str, object] = {
+            "ts": _timestamp(record.created),
+            "level": _level_name(record.levelno),
+            "logger": record.name,
+            "msg": self.redact(record.getMessage()),
+        }
+        fields = getattr(record, "fields", None)
+        if isinstance(fields, Mapping):
+            entry["fields"] = {str(key): self._field(value) for key, value in fields.items()}
+        if record.exc_info:
+            entry["error"] = self.redact(_formatter.formatException(record.exc_info))
+        text = json.dumps(entry, ensure_ascii=False)
+        return (_UNSEEN.sub(lambda m: f"\\u{ord(m.group()):04x}", text) + "\n").encode()
+
+    def _field(self, value: object) -> object:
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        return self.redact(str(value))
+
+    def _roll(self, day: str) -> None:
+        if self._fd is not None and day == self._day and os.fstat(self._fd).st_nlink:
+            return
+        self._shut()
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self.folder / f"claw-{day}.log"
+        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._day = day
+        self._full = False
+        self._remove_old(day)
+
+    def _remove_old(self, day: str) -> None:
+        today = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC)
+        for path in self.folder.iterdir():
+            match = _FILE_NAME.fullmatch(path.name)
+            if match and _age_days(today, match.group(1)) > self._retention_days:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+    def _write(self, line: bytes) -> None:
+        assert self._fd is not None  # _roll opened it or raised
+        size = os.fstat(self._fd).st_size
+        if size + len(line) > self._max_bytes:
+            self.lost += 1
+            if not self._full:
+                self._full = True
+                os.write(self._fd, self._note("the log file is full; nothing more is written"))
+            return
+        written = os.write(self._fd, line)
+        if written < len(line):
+            os.ftruncate(self._fd, size)  # no half line: a full disk took only a part
+            self.lost += 1
+
+    def _tell_lost(self) -> None:
+        if self.lost and not self._full:
+            lost, self.lost = self.lost, 0
+            try:
+                self._write(self._note(f"{lost} log lines were lost"))
+            except OSError:
+                self.lost += lost
+                raise
+
+    def _note(self, text: str) -> bytes:
+        entry = {"ts": _timestamp(time.time()), "level": "warn", "logger": __name__, "msg": text}
+        return json.dumps(entry).encode() + b"\n"
+
+    def _shut(self) -> None:
+        if self._fd is not None:
+            with contextlib.suppress(OSError):
+                os.close(self._fd)
+            self._fd = None
+
+
+_formatter = logging.Formatter()
+_NAMES = {number: name for name, number in LEVELS.items()}
+
+
+def _level_name(number: int) -> str:
+    return _NAMES.get(number, str(number))
+
+
+def _timestamp(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+def _age_days(today: datetime, day: str) -> int:
+    try:
+        return (today - datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC)).days
+    except ValueError:
+        return 0
