@@ -31,12 +31,13 @@ class Match:
 
 def match_step(step: Step, rules: tuple[Rule, ...], env: Mapping[str, str], fs: FsView) -> Match:
     """Find the first rule that allows what this step finally runs."""
-    blocker = step_blocker(step, fs)
     program = step.program
+    if step.segment.argv and program is not None and step.kind in _NEVER:
+        sentence = refusal(step.kind, base_name(step.word))
+        return Match(None, step.unwrapped.problem or sentence or "")
+    blocker = step_blocker(step, fs)
     if blocker or program is None:
         return Match(None, blocker or "no such program")
-    if step.kind in _NEVER:
-        return Match(None, refusal(step.kind, base_name(step.word)) or "")
     why = "no rule matches"
     for rule in rules:
         if not pattern_matches(rule.pattern, program.file, env.get("HOME", ""), fs):

@@ -22,6 +22,10 @@ RESERVED = words(
     "coproc in"
 )
 _PLAIN = re.compile(r"[^ \t\n'\"\\$`<>()&;|*?\[{}~#]+")
+# A whole word after blanks that is plain or quoted through and through: the common case, in one go.
+_SIMPLE_WORD = re.compile(
+    r"[ \t]+(?:([^ \t\n'\"\\$`<>()&;|*?\[{}~#]+)|'([^']*)'|\"([^\"\\$`]*)\")(?=[ \t\n;|&]|$)"
+)
 _IN_DOUBLE = re.compile(r'[^"\\$`]+')
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9?$!@*#-])")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[[^\]]*\])?\+?=")
@@ -135,7 +139,7 @@ class _Splitter:
         self._end_word()
         if self.target_of is not None:
             self._problem("ends in the middle of a redirection")
-        if self._segment_is_empty():
+        if not self.words:
             if not self.segments:
                 self._problem("is empty")
             elif self.operators and self.operators[-1] != ";":
@@ -168,9 +172,6 @@ class _Splitter:
         else:
             self.words.append(word)
 
-    def _segment_is_empty(self) -> bool:
-        return not self.words
-
     def _end_segment(self) -> None:
         count = 0
         while count < len(self.words) and _ASSIGNMENT.match(self.words[count]):
@@ -195,7 +196,7 @@ class _Splitter:
         if self.target_of is not None:
             self._problem("has a redirection without a target")
             self.target_of = None
-        if self._segment_is_empty():
+        if not self.words:
             self._problem("has an operator without a command before it")
         else:
             self._end_segment()
@@ -208,6 +209,12 @@ class _Splitter:
 
     def _blank(self) -> None:
         self._end_word()
+        if self.target_of is None:
+            simple = _SIMPLE_WORD.match(self.text, self.at)
+            while simple:
+                self.words.append(simple.group(simple.lastindex or 1))
+                self.at = simple.end()
+                simple = _SIMPLE_WORD.match(self.text, self.at)
         self.at += 1
 
     def _newline(self) -> None:
@@ -225,14 +232,14 @@ class _Splitter:
                 self._end_segment_before_body()
                 return
             self._end_word()
-            if self._segment_is_empty():
+            if self.words:
+                self._operator("\n")
+            else:
                 self.at += 1
                 self.start = self.at
-            else:
-                self._operator("\n")
 
     def _end_segment_before_body(self) -> None:
-        if not self._segment_is_empty():
+        if self.words:
             self._end_segment()
         elif len(self.operators) >= len(self.segments) > 0:
             self.operators.pop()
@@ -303,9 +310,8 @@ class _Splitter:
             self._problem("uses ${ }, which can compute its text")
         elif following == "[":
             self._problem("uses $[ ] arithmetic")
-        elif following in ("'", '"') and following and not (in_double and following == '"'):
-            if not in_double:
-                self._problem("uses $ before a quote, which hides its text")
+        elif following in ("'", '"') and following and not in_double:
+            self._problem("uses $ before a quote, which hides its text")
         elif following not in ("", " ", "\t", "\n", '"'):
             self.expansions.append("$")
         self._add("$")
@@ -383,8 +389,7 @@ class _Splitter:
         self._problem("redirects input or output")
         prefix = "&" if self.at and self.text[self.at - 1] == "&" and self.word is None else ""
         if self.word is not None and self.bare and "".join(self.word).isdigit():
-            prefix = "".join(self.word)
-            self.word = None
+            prefix, self.word = "".join(self.word), None
         self._end_word()
         match = _REDIRECT.match(self.text, self.at)
         operator = match.group() if match else self.text[self.at]

@@ -1,0 +1,25 @@
+"""What the approvals room tells the others: a request appeared, a request ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from claw_engine.approvals.model import ApprovalRecord
+from claw_engine.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequested(Event):
+    """A person is asked; published after the request is on disk."""
+
+    topic: ClassVar[str] = "approval"
+    record: ApprovalRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalResolved(Event):
+    """A request was decided, expired or cancelled; published after that is on disk."""
+
+    topic: ClassVar[str] = "approval"
+    record: ApprovalRecord
