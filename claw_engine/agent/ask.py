@@ -1,0 +1,135 @@
+"""One question to a model: encode, stream, collect; bounded retries of what may pass by itself.
+
+Every call is told with its cause, parts, usage and end. Errors are judged by the model room from
+the transport alone; nothing here reads a message to guess one (case CO-03).
+"""
+
+from __future__ import annotations
+
+import logging
+
+from claw_engine.agent.collect import Collector
+from claw_engine.agent.ports import usage_json
+from claw_engine.agent.prompt.report import SizeBook, parts_of, rows
+from claw_engine.agent.steps import Steps
+from claw_engine.models.base import Model, ModelError, ModelErrorKind, Request
+from claw_engine.protocol.trace import TraceKind
+from claw_engine.runs import RunState
+from claw_engine.world import Clock
+
+log = logging.getLogger("claw.agent")
+
+RETRY_DELAYS_MS = (1_000, 2_000, 4_000)
+"""Waits before the second, third and fourth attempt, unless the provider names its own."""
+SILENT_ATTEMPTS = 2
+"""Attempts at a provider that keeps silent: each of them already cost a long wait."""
+LONGEST_RETRY_AFTER_MS = 60_000
+"""A provider that asks for more patience than this fails the run instead."""
+
+
+class Asker:
+    """Asks on behalf of one run; `current` is the answer that is arriving, for an abort."""
+
+    def __init__(self, model: Model, steps: Steps, clock: Clock, book: SizeBook) -> None:
+        self._model = model
+        self._steps = steps
+        self._clock = clock
+        self._book = book
+        self._calls = 0
+        self.call_id = ""
+        self.current: Collector | None = None
+
+    async def ask(self, request: Request, cause: str) -> Collector:
+        """The complete answer. Raises ModelError when retries are used up or useless."""
+        for attempt, delay in enumerate((*RETRY_DELAYS_MS, None), start=1):
+            try:
+                return await self._once(request, cause if attempt == 1 else "retry")
+            except ModelError as error:
+                wait = delay if error.retry_after_ms is None else error.retry_after_ms
+                if delay is None or wait is None or not error.retryable:
+                    raise
+                silent = error.kind is ModelErrorKind.TIMEOUT and attempt >= SILENT_ATTEMPTS
+                if silent or wait > LONGEST_RETRY_AFTER_MS:
+                    raise
+                self._steps.tell(
+                    TraceKind.RETRY, reason=error.title, delayMs=wait, attempt=attempt + 1
+                )
+                self._steps.state(RunState.BACKING_OFF, error.kind.value)
+                await self._clock.sleep(wait / 1000)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _once(self, request: Request, cause: str) -> Collector:
+        self._calls += 1
+        call_id = self.call_id = f"call-{self._calls}"
+        self._steps.state(RunState.CONNECTING, cause)
+        encoded = self._model.encode(request)
+        parts = rows(request, encoded, self._book)
+        self._steps.tell(
+            TraceKind.CALL_STARTED,
+            callId=call_id,
+            cause=cause,
+            model=request.model.name,
+            parts=parts,
+            bytes=len(encoded.body),
+            tokens=sum(self._book.tokens(part) for part in parts_of(request)),
+            estimated=True,
+        )
+        watch = _Watch(self._clock)
+        answer = self.current = Collector()
+        error: ModelError | None = None
+        ended = "aborted"
+        stream = self._model.stream(encoded, request)
+        try:
+            async for event in stream:
+                if not watch.streaming:
+                    watch.streaming = True
+                    self._steps.state(RunState.STREAMING, "first event")
+                text, reasoning = answer.take(event)
+                if text:
+                    watch.first()
+                    self._steps.tell(TraceKind.TEXT, callId=call_id, delta=text)
+                elif reasoning:
+                    watch.first()
+                    self._steps.tell(TraceKind.REASONING, callId=call_id, delta=reasoning)
+            if not answer.stop_reason:
+                raise ModelError(
+                    "The model's answer broke off before its end.", kind=ModelErrorKind.CUT
+                )
+            ended = answer.stop_reason
+        except ModelError as failure:
+            error, ended = failure, "error"
+            log.warning("model call failed: model=%s kind=%s", request.model.name, failure.kind)
+            raise
+        finally:
+            # Closing the generator closes its connection now, not at the next collection.
+            close = getattr(stream, "aclose", None)
+            if close is not None:
+                await close()
+            usage = usage_json(answer.usage) if answer.usage is not None else None
+            self._steps.tell(
+                TraceKind.CALL_ENDED,
+                callId=call_id,
+                stopReason=ended,
+                usage=usage,
+                ttftMs=watch.ttft_ms,
+                durationMs=watch.elapsed_ms(),
+                error={"kind": error.kind.value, "message": error.title} if error else None,
+            )
+        return answer
+
+
+class _Watch:
+    __slots__ = ("_clock", "_start", "streaming", "ttft_ms")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._start = clock.monotonic()
+        self.ttft_ms: int | None = None
+        self.streaming = False
+
+    def first(self) -> None:
+        if self.ttft_ms is None:
+            self.ttft_ms = self.elapsed_ms()
+
+    def elapsed_ms(self) -> int:
+        return int((self._clock.monotonic() - self._start) * 1000)

@@ -1,0 +1,72 @@
+"""What a run takes from its pinned settings, as plain values."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from claw_engine.agent.ports import Inbound
+from claw_engine.agent.prompt.builder import Limits
+from claw_engine.agent.prompt.sections import Host
+from claw_engine.paths import StateDir
+
+if TYPE_CHECKING:
+    from claw_engine.config.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`timeout_s` in seconds, 0 = no limit."""
+
+    timeout_s: float
+    workspace: Path
+    seeding: bool
+    limits: Limits
+    thinking: str
+    timezone: str
+
+
+TIMEOUT_FIELD = "timeoutSeconds"
+"""Field of a message's `extra`: seconds, 0 = no limit, negative = the default."""
+
+
+def local_timezone() -> str:
+    """The IANA name of this machine's zone, as far as it can be told; else UTC."""
+    if name := os.environ.get("TZ", "").lstrip(":"):
+        return name
+    real = os.path.realpath("/etc/localtime")
+    _, found, name = real.partition("/zoneinfo/")
+    return name if found else "UTC"
+
+
+def this_host() -> Host:
+    """Facts for the runtime line."""
+    name = os.uname()
+    shell = Path(os.environ.get("SHELL", "/bin/sh")).name
+    return Host(f"{name.sysname} {name.release}", name.machine, shell)
+
+
+def options(
+    settings: Settings, agent_id: str, state_dir: StateDir, message: Inbound
+) -> Options:
+    """Options of one run; the message may ask for a thinking level and a time limit of its own."""
+    defaults = settings.agents.defaults
+    entry = next((a for a in settings.agents.list if a.id == agent_id), None)
+    folder = (entry.workspace if entry else None) or defaults.workspace
+    path = Path(folder).expanduser() if folder else state_dir.workspace(agent_id)
+    return Options(
+        timeout_s=_seconds(message.extra.get(TIMEOUT_FIELD), defaults.timeout_seconds),
+        workspace=path if path.is_absolute() else state_dir.root / path,
+        seeding=not defaults.skip_bootstrap,
+        limits=Limits(defaults.bootstrap_max_chars, defaults.bootstrap_total_max_chars),
+        thinking=message.thinking or defaults.thinking_default or "off",
+        timezone=defaults.user_timezone or local_timezone(),
+    )
+
+
+def _seconds(asked: object, default: int) -> float:
+    if isinstance(asked, int | float) and not isinstance(asked, bool) and asked >= 0:
+        return float(asked)
+    return float(default)

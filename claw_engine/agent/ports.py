@@ -1,0 +1,117 @@
+"""What the agent needs from other rooms, said in its own words.
+
+The runtime can be lifted out and used with anything that fits these shapes. Wired in the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from claw_engine.agent.context.hygiene import Stored
+from claw_engine.messages import Message, Usage
+from claw_engine.models.base import Model, ModelRef, ToolSpec
+from claw_engine.tools.base import Tool
+
+if TYPE_CHECKING:
+    from claw_engine.config.settings import Settings
+
+NO_USAGE = Usage()
+
+
+class Conversation(Protocol):
+    """One session's transcript. Writes keep their order and survive an abandoned wait."""
+
+    def messages(self) -> Sequence[Stored]: ...
+    async def append(self, *messages: Message) -> Sequence[str]: ...
+    async def append_custom(self, custom_type: str, data: Mapping[str, object]) -> object: ...
+
+
+class Conversations(Protocol):
+    async def transcript(self, key: str) -> Conversation: ...
+
+
+class ModelSource(Protocol):
+    """Which model to ask. Raises ModelConfigError."""
+
+    def resolve(self, settings: Settings) -> ModelRef: ...
+    def model(self, ref: ModelRef) -> Model: ...
+
+
+class ToolBox(Protocol):
+    """The tools of a run; `specs` gives the same tuple while nothing changed.
+
+    `get` and `validate` raise ToolError with words a model can act on.
+    """
+
+    def specs(self) -> tuple[ToolSpec, ...]: ...
+    def get(self, name: str) -> Tool: ...
+    def validate(self, tool: Tool, args: Mapping[str, object]) -> Mapping[str, object]: ...
+
+
+class Place(Protocol):
+    """The run's place in the lanes: given back while a person decides."""
+
+    def park(self) -> None: ...
+    async def unpark(self) -> None: ...
+
+
+class Inbound(Protocol):
+    """A message that wants an answer."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def received_ms(self) -> int: ...
+    @property
+    def thinking(self) -> str | None: ...
+    @property
+    def extra(self) -> Mapping[str, object]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunError:
+    """Why a run failed, in words for a person."""
+
+    title: str
+    hint: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        return {"title": self.title, "hint": self.hint}
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The end of a run. `status`: done, failed, aborted or interrupted; times in ms.
+
+    `usage` counts input of the last call and output of all (agent digest §1.3).
+    """
+
+    status: str
+    stop_reason: str
+    text: str = ""
+    error: RunError | None = None
+    usage: Usage = NO_USAGE
+    duration_ms: int = 0
+    model: str = ""
+    context_window: int = 0
+    tool_calls: tuple[Mapping[str, object], ...] = ()
+    started_ms: int | None = None
+    ended_ms: int | None = None
+
+    def usage_json(self) -> dict[str, object]:
+        return usage_json(self.usage)
+
+
+def usage_json(usage: Usage) -> dict[str, object]:
+    """Counters under the trace's names."""
+    return {
+        "input": usage.input,
+        "output": usage.output,
+        "cacheRead": usage.cache_read,
+        "cacheWrite": usage.cache_write,
+        "total": usage.total,
+    }

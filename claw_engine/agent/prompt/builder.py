@@ -1,0 +1,95 @@
+"""Builds the system prompt of a run: a tuple of parts, the same objects while nothing changed.
+
+Files are looked at for every run (a hop to the disk executor), text is built only when facts or
+files differ from the last time. Knows no session content and no provider format.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+
+from claw_engine.agent.context.tokens import estimate
+from claw_engine.agent.prompt.sections import Facts, before_files, project_context, runtime
+from claw_engine.agent.prompt.workspace import Injected, Workspace, files_for, inject, seed
+from claw_engine.parts import Part
+from claw_engine.world import Clock, Disk
+
+_KEPT_PROMPTS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of the workspace files may enter the prompt, in characters."""
+
+    per_file: int = 20_000
+    total: int = 150_000
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPrompt:
+    """The prompt, what each file became in it, and its size."""
+
+    parts: tuple[Part, ...]
+    files: tuple[Injected, ...]
+    chars: int
+    tokens: int
+
+
+class PromptBuilder:
+    """One for the engine; loop thread only."""
+
+    def __init__(self, disk: Disk, clock: Clock) -> None:
+        self._disk = disk
+        self._clock = clock
+        self._workspaces: dict[Path, Workspace] = {}
+        self._prompts: OrderedDict[tuple[object, ...], tuple[object, SystemPrompt]] = OrderedDict()
+
+    async def prepare(self, root: Path, *, seeding: bool = True) -> list[str]:
+        """Create and seed a workspace the first time it is used. Raises OSError."""
+        if root in self._workspaces:
+            return []
+        workspace = Workspace(self._disk, root)
+        written = await self._disk.run(self._seed if seeding else self._make, root)
+        self._workspaces[root] = workspace
+        return written
+
+    async def build(self, facts: Facts, session_key: str, limits: Limits) -> SystemPrompt:
+        """The system prompt for a run in `facts.workspace`, which `prepare` has seen."""
+        root = Path(facts.workspace)
+        loaded = await self._disk.run(self._workspaces[root].load)
+        files = files_for(session_key, loaded)
+        narrow = len(files) != len(loaded)
+        key = (facts, limits, narrow)
+        known = self._prompts.get(key)
+        # The workspace hands out the same tuple while nothing changed: identity is enough.
+        if known is not None and known[0] is loaded:
+            self._prompts.move_to_end(key)
+            return known[1]
+        prompt = assemble(facts, inject(files, limits.per_file, limits.total))
+        self._prompts[key] = (loaded, prompt)
+        if len(self._prompts) > _KEPT_PROMPTS:
+            self._prompts.popitem(last=False)
+        return prompt
+
+    def _seed(self, root: Path) -> list[str]:
+        return seed(self._disk, self._clock, root)
+
+    def _make(self, root: Path) -> list[str]:
+        self._disk.mkdir(root)
+        return []
+
+
+def assemble(facts: Facts, files: tuple[Injected, ...]) -> SystemPrompt:
+    """Sections and files in order. Pure."""
+    middle: tuple[Part, ...] = ()
+    if files:
+        heading = project_context([injected.file.name for injected in files])
+        middle = (heading, *(injected.part for injected in files))
+    parts = (*before_files(facts), *middle, runtime(facts))
+    return SystemPrompt(
+        parts, files, sum(len(p.text) for p in parts), sum(estimate(p.text) for p in parts)
+    )
+
+

@@ -1,0 +1,208 @@
+"""The Markdown files of a workspace that go into every prompt: seed, read, shorten.
+
+Names, order, limits and the onboarding record are OpenClaw's (agent digest §2.4). Reading is
+cached by file identity. Knows no session and no model; sync functions run on the disk executor.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from claw_engine.parts import Part, PartKind
+from claw_engine.paths import contains
+from claw_engine.world import Clock, Disk
+
+EXPECTED = ("AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md", "HEARTBEAT.md")
+BOOTSTRAP = "BOOTSTRAP.md"
+MEMORY = ("MEMORY.md", "memory.md")
+OPTIONAL = frozenset({"USER.md", BOOTSTRAP, *MEMORY})
+"""Files that leave no mark in the prompt when they do not exist."""
+
+NARROW = frozenset({"AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md"})
+"""What subagent and cron sessions see."""
+
+MAX_READ_BYTES = 2 * 1024 * 1024
+HEAD_SHARE, TAIL_SHARE = 0.7, 0.2
+MIN_BUDGET_CHARS = 64
+
+_Identity = tuple[str, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceFile:
+    """A file as read; `text` None means it is expected but cannot be used."""
+
+    name: str
+    path: Path
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """A file as it stands in the prompt; sizes in characters."""
+
+    file: WorkspaceFile
+    part: Part
+    raw_chars: int
+    injected_chars: int
+    truncated: bool
+
+
+class Workspace:
+    """One agent's workspace folder. `load` gives the same tuple while no file changed."""
+
+    def __init__(self, disk: Disk, root: Path) -> None:
+        self._disk = disk
+        self.root = root
+        self._texts: dict[Path, tuple[_Identity, str]] = {}
+        self._last: tuple[WorkspaceFile, ...] = ()
+
+    def load(self) -> tuple[WorkspaceFile, ...]:
+        """All files in prompt order (blocking; call it on the disk executor)."""
+        found: list[WorkspaceFile] = []
+        seen: set[str] = set()
+        for name in (*EXPECTED, BOOTSTRAP, *MEMORY):
+            path = self.root / name
+            text = self._read(path)
+            if text is None and name in OPTIONAL:
+                continue
+            real = os.path.realpath(path)
+            if real not in seen:
+                seen.add(real)
+                found.append(WorkspaceFile(name, path, text))
+        files = tuple(found)
+        if files != self._last:
+            self._last = files
+        return self._last
+
+    def _read(self, path: Path) -> str | None:
+        identity = self._identity(path)
+        if identity is None:
+            self._texts.pop(path, None)
+            return None
+        known = self._texts.get(path)
+        if known is not None and known[0] == identity:
+            return known[1]
+        try:
+            raw = self._disk.read_from(path, 0, MAX_READ_BYTES)
+        except OSError:
+            return None
+        text = raw.decode("utf-8", "replace").rstrip()
+        self._texts[path] = (identity, text)
+        return text
+
+    def _identity(self, path: Path) -> _Identity | None:
+        """Identity of a regular file of this workspace; None for links that lead elsewhere."""
+        try:
+            facts = self._disk.stat(path)
+        except OSError:
+            return None
+        # A second hard link may live outside the workspace, so it counts as an escape too.
+        if not stat.S_ISREG(facts.st_mode) or facts.st_nlink > 1 or not contains(self.root, path):
+            return None
+        real = os.path.realpath(path)
+        return (real, facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns)
+
+
+def files_for(session_key: str, files: tuple[WorkspaceFile, ...]) -> tuple[WorkspaceFile, ...]:
+    """The files a session may see: all of them, or the narrow set for subagents and cron."""
+    rest = session_key.split(":")[2:3]
+    if rest and rest[0] in ("subagent", "cron"):
+        return tuple(file for file in files if file.name in NARROW)
+    return files
+
+
+def inject(
+    files: Sequence[WorkspaceFile], per_file: int, total: int
+) -> tuple[Injected, ...]:
+    """Shorten files to the limits (characters) and make parts of them. Pure."""
+    out: list[Injected] = []
+    remaining = total
+    for file in files:
+        if remaining < MIN_BUDGET_CHARS:
+            break
+        raw = file.text
+        if raw is None:
+            body = f"[MISSING] Expected at: {file.path}"[:remaining]
+        else:
+            body = shorten(file.name, raw, min(per_file, remaining), remaining)
+        part = Part(
+            f"file:{file.name}", PartKind.FILE, str(file.path), f"## {file.path}\n{body}", file.name
+        )
+        raw_chars = len(raw) if raw is not None else 0
+        out.append(Injected(file, part, raw_chars, len(body), raw is not None and body != raw))
+        remaining -= len(body)
+    return tuple(out)
+
+
+def shorten(name: str, text: str, limit: int, clamp: int) -> str:
+    """Head 70 % and tail 20 % of `limit` characters around a marker; never above `clamp`."""
+    if len(text) > limit:
+        head, tail = int(limit * HEAD_SHARE), int(limit * TAIL_SHARE)
+        marker = (
+            f"\n[... {name} is longer than this: read the file for the rest ...]\n"
+            f"... (kept {head}+{tail} of {len(text)} characters) ...\n"
+        )
+        text = f"{text[:head]}\n{marker}\n{text[len(text) - tail :] if tail else ''}"
+    return text if len(text) <= clamp else text[: max(0, clamp - 1)] + "…"
+
+
+def template(name: str) -> str:
+    """Our own text for a file of a new workspace."""
+    folder = resources.files("claw_engine.agent.prompt") / "templates"
+    return (folder / name).read_text(encoding="utf-8")
+
+
+def seed(disk: Disk, clock: Clock, root: Path) -> list[str]:
+    """Create the workspace and the files it lacks; never overwrites. Returns the names written.
+
+    BOOTSTRAP.md is only for a brand-new workspace and, once gone, never comes back. Blocking.
+    """
+    disk.mkdir(root)
+    state_path = root / ".openclaw" / "workspace-state.json"
+    state = _read_state(disk, state_path)
+    before = dict(state)
+    brand_new = not any(_present(root / name) for name in (*EXPECTED, *MEMORY, "memory", ".git"))
+    written = [name for name in EXPECTED if _write_missing(disk, root, name)]
+    now = _iso(clock.now_ms())
+    if brand_new and "bootstrapSeededAt" not in state:
+        if _write_missing(disk, root, BOOTSTRAP):
+            written.append(BOOTSTRAP)
+        state["bootstrapSeededAt"] = now
+    elif "bootstrapSeededAt" in state and not _present(root / BOOTSTRAP):
+        state.setdefault("onboardingCompletedAt", now)
+    if state != before:
+        disk.mkdir(state_path.parent)
+        disk.replace(state_path, json.dumps(state, indent=2).encode())
+    return written
+
+
+def _write_missing(disk: Disk, root: Path, name: str) -> bool:
+    if _present(root / name):
+        return False
+    disk.replace(root / name, template(name).encode(), mode=0o644)
+    return True
+
+
+def _present(path: Path) -> bool:
+    return os.path.lexists(path)
+
+
+def _read_state(disk: Disk, path: Path) -> dict[str, object]:
+    try:
+        raw = json.loads(disk.read_bytes(path))
+    except (OSError, ValueError):
+        raw = None
+    return dict(raw) if isinstance(raw, dict) else {"version": 1}
+
+
+def _iso(ms: int) -> str:
+    from datetime import UTC, datetime  # only when a workspace is seeded
+
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")[:23] + "Z"

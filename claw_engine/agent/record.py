@@ -1,0 +1,113 @@
+"""What a run writes into its session's transcript, and how user text is stamped.
+
+Writes go out in order; a write that has begun is never cancelled, an abort only stops waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from datetime import datetime, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from claw_engine.agent.context.hygiene import turn_of
+from claw_engine.agent.ports import Conversation
+from claw_engine.messages import (
+    AssistantMessage,
+    Block,
+    Message,
+    TextBlock,
+    Usage,
+    UserMessage,
+)
+from claw_engine.models.base import ModelRef, Turn
+from claw_engine.world import Clock
+
+log = logging.getLogger("claw.agent")
+
+INTERRUPTED_ENTRY = "claw:interrupted"
+RUN_ID_FIELD = "runId"
+"""Extra field of our user messages: which run they belong to."""
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+def stamped(text: str, received_ms: int, timezone: str) -> str:
+    """`[Mon 2026-11-30 08:46 UTC] text`, in the user's time zone (wire facts §4)."""
+    at = datetime.fromtimestamp(received_ms / 1000, zone(timezone))
+    name = at.tzname() or timezone
+    return f"[{_DAYS[at.weekday()]} {at:%Y-%m-%d %H:%M} {name}] {text}"
+
+
+@lru_cache(maxsize=32)
+def zone(name: str) -> tzinfo:
+    """The named IANA zone; an unknown name means UTC."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return ZoneInfo("UTC")
+
+
+def user_message(text: str, now_ms: int, run_id: str) -> UserMessage:
+    return UserMessage((TextBlock(text),), now_ms, {RUN_ID_FIELD: run_id})
+
+
+class Recorder:
+    """The transcript of one run. All methods raise what the sessions room raises."""
+
+    def __init__(self, conversation: Conversation, ref: ModelRef | None, clock: Clock) -> None:
+        self._conversation = conversation
+        self.ref = ref
+        self._clock = clock
+        self._last: asyncio.Task[Sequence[str]] | None = None
+
+    def begin(self, message: UserMessage) -> None:
+        """Start writing the user's message without waiting; it is in the inbox journal already."""
+        self._write((message,))
+
+    async def add(self, *messages: Message) -> list[Turn]:
+        """Write messages; returns them as turns, the same that a later run will read back."""
+        ids = await asyncio.shield(self._write(messages))
+        turns = (turn_of(id_, m) for id_, m in zip(ids, messages, strict=True))
+        return [turn for turn in turns if turn is not None]
+
+    def assistant(
+        self,
+        content: tuple[Block, ...],
+        stop_reason: str,
+        usage: Usage | None = None,
+        error: str | None = None,
+    ) -> AssistantMessage:
+        """An assistant message of this run's model, stamped now."""
+        ref = self.ref
+        return AssistantMessage(
+            content,
+            ref.api if ref else "",
+            ref.provider if ref else "claw",
+            ref.id if ref else "",
+            usage or Usage(),
+            stop_reason,
+            self._clock.now_ms(),
+            error,
+        )
+
+    def _write(self, messages: Sequence[Message]) -> asyncio.Task[Sequence[str]]:
+        task = asyncio.create_task(self._after(self._last, messages))
+        task.add_done_callback(_report)
+        self._last = task
+        return task
+
+    async def _after(
+        self, previous: asyncio.Task[Sequence[str]] | None, messages: Sequence[Message]
+    ) -> Sequence[str]:
+        if previous is not None:
+            await previous
+        return await self._conversation.append(*messages)
+
+
+def _report(task: asyncio.Task[Sequence[str]]) -> None:
+    # The one who waits gets the error too; this line is for a wait that was abandoned.
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("transcript write failed: %s", error)

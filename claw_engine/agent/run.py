@@ -1,0 +1,275 @@
+"""One run of the agent: pins what it needs, drives the loop, and always leaves a valid transcript.
+
+The supervisor in the inbox owns the task and is the only one to cancel it; a cancelled run records
+what is known and raises the cancellation again. Knows no channel, no gateway, no cron.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from claw_engine.agent.ask import Asker
+from claw_engine.agent.context.hygiene import turn_of, turns_of
+from claw_engine.agent.loop import Loop
+from claw_engine.agent.options import Options, options, this_host
+from claw_engine.agent.parking import Parking
+from claw_engine.agent.ports import (
+    Conversations,
+    Inbound,
+    ModelSource,
+    Place,
+    RunError,
+    RunResult,
+    ToolBox,
+)
+from claw_engine.agent.prompt.builder import PromptBuilder
+from claw_engine.agent.prompt.report import SizeBook
+from claw_engine.agent.prompt.sections import Facts, Host
+from claw_engine.agent.record import Recorder, stamped, user_message
+from claw_engine.agent.steps import Steps
+from claw_engine.agent.stopwatch import Stopwatch
+from claw_engine.agent.toolround import ToolRound
+from claw_engine.approvals.model import ApprovalRecord
+from claw_engine.errors import ClawError
+from claw_engine.models.base import ModelError, ModelErrorKind, Request
+from claw_engine.paths import StateDir
+from claw_engine.protocol.trace import TraceKind
+from claw_engine.runs import AbortReason, Run, RunState
+from claw_engine.tools.base import ToolContext
+from claw_engine.world import World
+
+if TYPE_CHECKING:
+    from claw_engine.approvals.broker import Broker
+    from claw_engine.approvals.store import ExecApprovals
+    from claw_engine.config.settings import Settings
+
+log = logging.getLogger("claw.agent")
+
+TRUSTED_SOURCES = frozenset({"console", "cli"})
+"""Where a message must come from for the rehearsal model to read its verbs."""
+
+_OVERFLOW_HINT = "Go on in another session, or choose a model with a larger context window."
+_STOPPED = {
+    AbortReason.USER: "Stopped by the operator.",
+    AbortReason.TIMEOUT: "Stopped: the run took longer than its time limit.",
+    AbortReason.INTERRUPT: "Stopped: a newer message took its place.",
+    AbortReason.SHUTDOWN: "Stopped: the engine shut down.",
+    AbortReason.LOST_LOCK: "Stopped: the state directory's lock was lost.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AgentDeps:
+    """Everything the runtime is wired to. `abort` stops a run through its supervisor."""
+
+    world: World
+    state_dir: StateDir
+    sessions: Conversations
+    models: ModelSource
+    tools: ToolBox
+    approvals: Broker
+    exec_approvals: ExecApprovals
+    abort: Callable[[str, AbortReason], object]
+
+
+class AgentRuntime:
+    """Opens executions; holds what outlives a run (prompt cache, size estimates)."""
+
+    def __init__(self, deps: AgentDeps, host: Host | None = None) -> None:
+        self.deps = deps
+        self.host = host or this_host()
+        self.prompts = PromptBuilder(deps.world.disk, deps.world.clock)
+        self.book = SizeBook()
+
+    def open(
+        self,
+        run: Run,
+        message: Inbound,
+        place: Place,
+        steps: Steps,
+        before_tools: Callable[[], Awaitable[object]],
+    ) -> Execution:
+        """A run that is ready to `execute` once it has its place in the lanes.
+
+        `before_tools` is awaited before anything with an effect happens: by then the start of the
+        run must be on disk, so that no restart does it twice.
+        """
+        return Execution(self, run, message, place, steps, before_tools)
+
+
+class Execution:
+    """One run. After `execute`, also a cancelled one, `result` says how it ended."""
+
+    def __init__(
+        self, runtime: AgentRuntime, run: Run, message: Inbound, place: Place, steps: Steps,
+        before_tools: Callable[[], Awaitable[object]],
+    ) -> None:  # fmt: skip
+        self._runtime = runtime
+        self._run = run
+        self._message = message
+        self._place = place
+        self._steps = steps
+        self._before_tools = before_tools
+        self._clock = runtime.deps.world.clock
+        self._loop: Loop | None = None
+        self._recorder: Recorder | None = None
+        self._model = ""
+        self._window = 0
+        self.result = RunResult("aborted", "shutdown")
+
+    async def execute(self, wait_ms: int = 0) -> RunResult:
+        """Answer the message. Raises only CancelledError; failures are results."""
+        began, started_ms = self._clock.monotonic(), self._clock.now_ms()
+        run = self._run
+        settings: Settings = run.settings  # type: ignore[assignment]  # runs.py knows no settings
+        chosen = options(
+            settings, run.agent_id, self._runtime.deps.state_dir, self._message
+        )
+        stopwatch = Stopwatch(self._clock, chosen.timeout_s, self._time_is_up)
+        stopwatch.start()
+        try:
+            self.result = await self._answer(settings, chosen, stopwatch, wait_ms)
+        except asyncio.CancelledError:
+            self.result = await self._aborted(chosen)
+            raise
+        except ClawError as error:
+            self.result = await self._failed(error)
+        except Exception as error:
+            log.exception("run failed: runId=%s", run.id)
+            title = f"The run failed inside: {type(error).__name__}: {error}"
+            self.result = await self._failed(ClawError(title, hint="The log has the details."))
+        finally:
+            stopwatch.stop()
+            duration = int((self._clock.monotonic() - began) * 1000)
+            self.result = replace(
+                self.result,
+                duration_ms=duration,
+                model=self._model,
+                context_window=self._window,
+                started_ms=started_ms,
+                ended_ms=self._clock.now_ms(),
+            )
+        return self.result
+
+    def _time_is_up(self) -> None:
+        self._runtime.deps.abort(self._run.id, AbortReason.TIMEOUT)
+
+    async def _answer(
+        self, settings: Settings, chosen: Options, stopwatch: Stopwatch, wait_ms: int
+    ) -> RunResult:
+        runtime, deps, run, steps = self._runtime, self._runtime.deps, self._run, self._steps
+        steps.state(RunState.BUILDING, "run started")
+        conversation = await deps.sessions.transcript(run.session_key)
+        turns = turns_of(conversation.messages())
+        text = stamped(self._message.text, self._message.received_ms, chosen.timezone)
+        user = user_message(text, self._message.received_ms, run.id)
+        recorder = self._recorder = Recorder(conversation, None, self._clock)
+        recorder.begin(user)
+        if (turn := turn_of(f"user:{run.id}", user)) is not None:
+            turns.append(turn)
+
+        ref = deps.models.resolve(settings)
+        recorder.ref, self._model = ref, ref.name
+        steps.tell(
+            TraceKind.RUN_STARTED, model=ref.name, provider=ref.provider, isAI=ref.is_ai,
+            waitMs=wait_ms, cause="message",
+        )  # fmt: skip
+        log.info("run start: runId=%s sessionKey=%s model=%s", run.id, run.session_key, ref.name)
+        for name in await runtime.prompts.prepare(chosen.workspace, seeding=chosen.seeding):
+            log.info("workspace file created: %s", chosen.workspace / name)
+        specs = deps.tools.specs()
+        facts = Facts(
+            run.agent_id, ref.name, chosen.thinking, chosen.timezone, str(chosen.workspace),
+            runtime.host, tuple((spec.name, deps.tools.get(spec.name).summary) for spec in specs),
+        )  # fmt: skip
+        prompt = await runtime.prompts.build(facts, run.session_key, chosen.limits)
+        self._window = min(ref.context_window, settings.agents.defaults.context_tokens or 1 << 60)
+        request = Request(
+            model=ref,
+            system=prompt.parts,
+            tools=specs,
+            turns=(),
+            max_tokens=ref.max_tokens,
+            thinking=chosen.thinking,
+            trusted_origin=self._message.source in TRUSTED_SOURCES,
+        )
+        parking = Parking(self._place, steps, stopwatch)
+        asker = Asker(deps.models.model(ref), steps, self._clock, runtime.book)
+        tools = ToolRound(
+            deps.tools, self._context_maker(settings, chosen, parking), steps, parking, run.scope,
+            self._clock,
+        )  # fmt: skip
+        self._loop = Loop(
+            asker, tools, recorder, steps, deps.world, runtime.book, self._before_tools
+        )
+        return await self._loop.run(request, turns, self._window)
+
+    def _context_maker(
+        self, settings: Settings, chosen: Options, parking: Parking
+    ) -> Callable[
+        [str, str, Callable[[str], None], Callable[[ApprovalRecord], None]], ToolContext
+    ]:
+        deps, run = self._runtime.deps, self._run
+
+        def make(
+            tool_call_id: str,
+            why: str,
+            output: Callable[[str], None],
+            on_approval: Callable[[ApprovalRecord], None],
+        ) -> ToolContext:
+            return ToolContext(
+                run_id=run.id,
+                session_key=run.session_key,
+                agent_id=run.agent_id,
+                tool_call_id=tool_call_id,
+                workspace=chosen.workspace,
+                state_dir=deps.state_dir,
+                why=why,
+                world=deps.world,
+                scope=run.scope,
+                settings=settings,
+                approvals=deps.approvals,
+                exec_approvals=deps.exec_approvals,
+                output=output,
+                operator_wait=parking,
+                on_approval=on_approval,
+            )
+
+        return make
+
+    async def _failed(self, error: ClawError) -> RunResult:
+        hint = error.hint
+        if isinstance(error, ModelError) and error.kind is ModelErrorKind.CONTEXT_OVERFLOW:
+            hint = hint or _OVERFLOW_HINT
+        base = self._loop.partial() if self._loop else RunResult("failed", "error")
+        await self._close_transcript("error", error.title)
+        return replace(
+            base, status="failed", stop_reason="error", error=RunError(error.title, hint)
+        )
+
+    async def _aborted(self, chosen: Options) -> RunResult:
+        reason = self._run.scope.reason or AbortReason.SHUTDOWN
+        base = self._loop.partial() if self._loop else RunResult("aborted", reason.value)
+        await self._close_transcript("aborted", _STOPPED[reason])
+        error = None
+        if reason is AbortReason.TIMEOUT:
+            error = RunError(
+                f"The run took longer than {chosen.timeout_s:g} s and was stopped.",
+                "Raise agents.defaults.timeoutSeconds if it needs more time.",
+            )
+        return replace(base, status="aborted", stop_reason=reason.value, error=error)
+
+    async def _close_transcript(self, stop_reason: str, why: str) -> None:
+        recorder = self._recorder
+        if recorder is None:
+            return
+        content, usage, results = self._loop.leftovers() if self._loop else ((), None, [])
+        try:
+            end = recorder.assistant(content, stop_reason, usage, why)
+            await recorder.add(*results, end)
+        except (ClawError, OSError) as error:
+            log.error("run end not recorded: runId=%s %s", self._run.id, error)

@@ -1,0 +1,199 @@
+"""The tool calls of one answer, side by side; each ends as ok, error, skipped or aborted.
+
+No call can take another's result with it: there is no shared task group. Results come back in
+call order. After an abort every call still has an outcome that says what is known. The room knows
+no particular tool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from claw_engine.agent.parking import Parking
+from claw_engine.agent.ports import ToolBox
+from claw_engine.agent.steps import Steps
+from claw_engine.approvals.model import ApprovalRecord, Status
+from claw_engine.messages import TextBlock, ToolCallBlock, ToolResultMessage
+from claw_engine.protocol.trace import TraceKind
+from claw_engine.runs import AbortScope, RunState
+from claw_engine.tools.base import ToolContext, ToolError, ToolResult
+from claw_engine.world import Clock
+
+log = logging.getLogger("claw.agent")
+
+SHOWN_CHARS = 8_000
+"""Characters of a result that the trace carries (agent digest §1.5)."""
+KEPT_CHARS = 400_000
+"""Characters of a result that the transcript keeps (agent digest §3.3)."""
+TAIL_CHARS = 4_000
+SETTLE_SECONDS = 10.0
+"""How long a stopped call may take to clean up before the run ends without it."""
+
+ToolStatus = Literal["ok", "error", "skipped", "aborted"]
+MakeContext = Callable[
+    [str, str, Callable[[str], None], Callable[[ApprovalRecord], None]], ToolContext
+]
+"""(tool call id, why, output, on_approval) -> context."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of one call; duration in ms."""
+
+    call: ToolCallBlock
+    status: ToolStatus = "skipped"
+    text: str = "The run was stopped before this call began; nothing was done."
+    details: Mapping[str, object] | None = None
+    decision: str | None = None
+    duration_ms: int = 0
+    tail: list[str] = field(default_factory=list)
+    tail_chars: int = 0
+
+    def message(self, now_ms: int) -> ToolResultMessage:
+        """The result as the transcript keeps it."""
+        text = self.text
+        if len(text) > KEPT_CHARS:
+            text = f"{text[:KEPT_CHARS]}\n[cut: {len(self.text)} characters in all]"
+        return ToolResultMessage(
+            self.call.id, self.call.name, (TextBlock(text),), self.status != "ok", now_ms,
+            self.details,
+        )  # fmt: skip
+
+    def summary(self) -> dict[str, object]:
+        """A row for the final answer's `meta.toolCalls`."""
+        return {
+            "id": self.call.id,
+            "name": self.call.name,
+            "status": self.status,
+            "durationMs": self.duration_ms,
+            "exitCode": self.exit_code,
+        }
+
+    @property
+    def exit_code(self) -> int | None:
+        code = (self.details or {}).get("exitCode")
+        return code if isinstance(code, int) else None
+
+
+class ToolRound:
+    """Runs calls for one run."""
+
+    def __init__(
+        self, tools: ToolBox, make_context: MakeContext, steps: Steps, parking: Parking,
+        scope: AbortScope, clock: Clock,
+    ) -> None:  # fmt: skip
+        self._tools = tools
+        self._make_context = make_context
+        self._steps = steps
+        self._parking = parking
+        self._scope = scope
+        self._clock = clock
+
+    async def run(self, outcomes: Sequence[Outcome], why: str, call_id: str) -> None:
+        """Runs the calls of fresh `outcomes` and fills them in; also when it is cancelled."""
+        self._steps.state(RunState.TOOL, "tool calls")
+        self._parking.begin(len(outcomes))
+        tasks = [asyncio.create_task(self._one(outcome, why, call_id)) for outcome in outcomes]
+        try:
+            await asyncio.wait(tasks)
+        except asyncio.CancelledError:
+            await self._settle(tasks, outcomes)
+            raise
+        self._steps.state(RunState.BETWEEN_TOOLS, "tool calls ended")
+
+    async def _settle(
+        self, tasks: list[asyncio.Task[None]], outcomes: Sequence[Outcome]
+    ) -> None:
+        for task in tasks:
+            task.cancel()
+        _, late = await asyncio.wait(tasks, timeout=SETTLE_SECONDS)
+        for task, outcome in zip(tasks, outcomes, strict=True):
+            if task in late:
+                log.error("tool did not stop: tool=%s id=%s", outcome.call.name, outcome.call.id)
+                outcome.status = "aborted"
+                outcome.text = "The call was told to stop but had not stopped when the run ended."
+                self._ended(outcome)
+
+    async def _one(self, outcome: Outcome, why: str, call_id: str) -> None:
+        call = outcome.call
+        began = self._clock.monotonic()
+        self._steps.tell(
+            TraceKind.TOOL_STARTED, callId=call_id, toolCallId=call.id, name=call.name,
+            args=dict(call.arguments),
+        )  # fmt: skip
+        try:
+            result = await self._execute(outcome, why)
+            outcome.status = "error" if result.is_error else "ok"
+            outcome.text, outcome.details = result.text, result.details
+        except ToolError as error:
+            outcome.status, outcome.text = "error", error.sentence()
+        except asyncio.CancelledError:
+            outcome.status, outcome.text = "aborted", self._stopped_text(outcome)
+            raise
+        except Exception as error:
+            log.exception("tool failed: tool=%s", call.name)
+            outcome.status = "error"
+            outcome.text = f"The tool {call.name} failed inside: {type(error).__name__}: {error}"
+        finally:
+            outcome.duration_ms = int((self._clock.monotonic() - began) * 1000)
+            self._ended(outcome)
+            self._parking.call_ended()
+
+    async def _execute(self, outcome: Outcome, why: str) -> ToolResult:
+        call = outcome.call
+        if call.error is not None:
+            raise ToolError(call.error)
+        tool = self._tools.get(call.name)
+        args = self._tools.validate(tool, call.arguments)
+
+        def output(delta: str) -> None:
+            _keep_tail(outcome, delta)
+            self._steps.tell(TraceKind.TOOL_OUTPUT, toolCallId=call.id, delta=delta)
+
+        def on_approval(record: ApprovalRecord) -> None:
+            self._tell_approval(outcome, record)
+
+        return await tool.run(args, self._make_context(call.id, why, output, on_approval))
+
+    def _tell_approval(self, outcome: Outcome, record: ApprovalRecord) -> None:
+        common = {"toolCallId": outcome.call.id, "approvalId": record.id}
+        if record.status is Status.PENDING:
+            self._steps.tell(TraceKind.TOOL_WAITING, **common, expiresAtMs=record.expires_at_ms)
+            return
+        outcome.decision = record.decision.value if record.decision else None
+        self._steps.tell(
+            TraceKind.TOOL_DECIDED, **common, decision=outcome.decision, by=record.by,
+            reason=record.reason,
+        )  # fmt: skip
+
+    def _stopped_text(self, outcome: Outcome) -> str:
+        reason = self._scope.reason.value if self._scope.reason else "cancelled"
+        text = f"The call was stopped before it finished ({reason}); its effect may be partial."
+        tail = "".join(outcome.tail)[-TAIL_CHARS:]
+        return f"{text}\nOutput so far:\n{tail}" if tail.strip() else text
+
+    def _ended(self, outcome: Outcome) -> None:
+        self._steps.tell(
+            TraceKind.TOOL_ENDED,
+            toolCallId=outcome.call.id,
+            name=outcome.call.name,
+            status=outcome.status,
+            text=outcome.text[:SHOWN_CHARS],
+            exitCode=outcome.exit_code,
+            durationMs=outcome.duration_ms,
+            decision=outcome.decision,
+        )
+
+
+def _keep_tail(outcome: Outcome, delta: str) -> None:
+    outcome.tail.append(delta)
+    outcome.tail_chars += len(delta)
+    # Trimmed rarely, so that a chatty tool costs a constant amount per chunk.
+    if outcome.tail_chars > 16 * TAIL_CHARS:
+        kept = "".join(outcome.tail)[-TAIL_CHARS:]
+        outcome.tail[:] = [kept]
+        outcome.tail_chars = len(kept)

@@ -1,0 +1,54 @@
+"""What the inbox needs from below and beside it, and what it is wired to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from claw_engine.agent.ports import Conversation
+from claw_engine.agent.run import AgentRuntime
+from claw_engine.events import Event
+from claw_engine.inbox.model import Accepted, InboundMessage
+from claw_engine.lanes import Lanes
+from claw_engine.runs import Runs
+from claw_engine.sessions.entry import SessionEntry
+from claw_engine.world import World
+
+if TYPE_CHECKING:
+    from claw_engine.config.settings import Settings
+
+
+class JournalPort(Protocol):
+    """Both return once durable and raise StateDiskError."""
+
+    async def accept(self, message: InboundMessage) -> Accepted: ...
+    async def mark(self, run_id: str, kind: str, detail: str = "") -> None: ...
+
+
+class SessionsPort(Protocol):
+    async def transcript(self, key: str) -> Conversation: ...
+    async def update(
+        self, key: str, fn: Callable[[SessionEntry], SessionEntry]
+    ) -> SessionEntry: ...
+
+
+class ApprovalCanceller(Protocol):
+    async def cancel(self, run_id: str, reason: str) -> object:
+        """Expire what a run still asks for."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchDeps:
+    """Everything the dispatcher is wired to. `settings` gives the newest generation."""
+
+    world: World
+    publish: Callable[[Event], None]
+    runs: Runs
+    lanes: Lanes
+    journal: JournalPort
+    sessions: SessionsPort
+    agent: AgentRuntime
+    approvals: ApprovalCanceller
+    settings: Callable[[], Settings]
