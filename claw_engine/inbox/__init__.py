@@ -1,0 +1,1 @@
+"""The inbox: what was accepted and what became of it."""

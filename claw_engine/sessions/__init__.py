@@ -1,0 +1,1 @@
+"""Sessions: keys, the index of each agent, transcripts. Knows no run, no model, no gateway."""

@@ -1,0 +1,126 @@
+"""The session index: every agent's sessions.json behind one door; owner of session entries.
+
+Reads come from memory. Changes go through `update(key, fn)`; nobody else writes an entry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from claw_engine.events import Event
+from claw_engine.paths import StateDir
+from claw_engine.sessions.agent_index import AgentIndex
+from claw_engine.sessions.entry import SessionEntry
+from claw_engine.sessions.events import SessionsChanged
+from claw_engine.sessions.keys import MAIN, SessionKey, canonical, chat_type, normalise_agent_id
+from claw_engine.world import World
+
+
+def _nobody(event: Event) -> None:
+    """Default publisher: nobody follows."""
+
+
+class SessionIndex:
+    """Entries of all agents, by session key in any spelling. Loop thread only."""
+
+    def __init__(
+        self,
+        world: World,
+        state_dir: StateDir,
+        publish: Callable[[Event], None] = _nobody,
+        default_agent: str = MAIN,
+    ) -> None:
+        self._world = world
+        self._state_dir = state_dir
+        self._publish = publish
+        self._default_agent = default_agent
+        self._agents: dict[str, AgentIndex] = {}
+        self._loading = asyncio.Lock()
+
+    def key(self, key: str | SessionKey) -> SessionKey:
+        """The canonical key. Raises InvalidSessionKey."""
+        return canonical(key, self._default_agent)
+
+    async def load(self, agent_id: str) -> None:
+        """Read one agent's file, once. Raises StateDiskError."""
+        async with self._loading:
+            if agent_id in self._agents:
+                return
+            path = self._state_dir.sessions_json(agent_id)
+            agent = AgentIndex(self._world, agent_id, path, self._publish)
+            await agent.load()
+            self._agents[agent_id] = agent
+
+    async def load_all(self) -> None:
+        """Read the files of every agent that has a folder, and of the default agent."""
+        disk, folder = self._world.disk, self._state_dir.agents_dir
+        names = await disk.run(lambda: disk.listdir(folder) if disk.exists(folder) else [])
+        wanted = {name for name in names if normalise_agent_id(name) == name}
+        for name in sorted(wanted | {self._default_agent}):
+            await self.load(name)
+
+    def list(self) -> tuple[SessionEntry, ...]:
+        """All entries, newest first."""
+        entries = [entry for agent in self._agents.values() for entry in agent.entries()]
+        return tuple(sorted(entries, key=lambda e: (-e.updated_at, e.key)))
+
+    def get(self, key: str | SessionKey) -> SessionEntry | None:
+        """The entry of a session, or None. Raises InvalidSessionKey."""
+        wanted = self.key(key)
+        agent = self._agents.get(wanted.agent_id)
+        return agent.get(wanted.text) if agent is not None else None
+
+    async def ensure(self, key: str | SessionKey) -> SessionEntry:
+        """The entry of a session; made with a new session id when there is none."""
+        wanted = self.key(key)
+        agent = await self._agent(wanted.agent_id)
+        entry = agent.get(wanted.text)
+        if entry is not None and entry.session_id:
+            return entry
+        session_id = self._world.ids.uuid()
+        kind = chat_type(wanted)
+        fresh = (entry or SessionEntry(wanted.text)).replace(
+            sessionId=session_id,
+            updatedAt=self._world.clock.now_ms(),
+            sessionFile=f"{session_id}.jsonl",
+            chatType=None if kind == "unknown" else kind,
+        )
+        return self._put(agent, fresh)
+
+    async def update(
+        self, key: str | SessionKey, fn: Callable[[SessionEntry], SessionEntry]
+    ) -> SessionEntry:
+        """Change an entry (made first if missing); `updatedAt` follows unless nothing changed.
+
+        `fn` is synchronous and sees the newest entry. Durable soon (about 0.2 s), at once after
+        `flush`.
+        """
+        old = await self.ensure(key)
+        new = fn(old)
+        if new.raw == old.raw:
+            return old
+        if new.raw.get("updatedAt") == old.raw.get("updatedAt"):
+            new = new.replace(updatedAt=max(old.updated_at, self._world.clock.now_ms()))
+        agent = self._agents[self.key(key).agent_id]
+        return self._put(agent, SessionEntry(old.key, new.raw))
+
+    async def flush(self) -> None:
+        """Wait until every change so far is on disk. Raises StateDiskError."""
+        for agent in tuple(self._agents.values()):
+            await agent.flush()
+
+    async def close(self) -> None:
+        """Write what is left; never raises (failures were told as notices)."""
+        for agent in tuple(self._agents.values()):
+            await agent.close()
+
+    async def _agent(self, agent_id: str) -> AgentIndex:
+        if agent_id not in self._agents:
+            await self.load(agent_id)
+        return self._agents[agent_id]
+
+    def _put(self, agent: AgentIndex, entry: SessionEntry) -> SessionEntry:
+        agent.put(entry)
+        self._publish(SessionsChanged(frozenset({entry.key})))
+        return entry

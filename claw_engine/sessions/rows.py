@@ -1,0 +1,92 @@
+"""What a session list shows of one session. Pure.
+
+Row fields: `sessions.list` of OpenClaw 2026.2.26 (gateway digest §1.11); whoever owns runs adds
+their state.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from claw_engine.messages import AssistantMessage, Message, UserMessage, text_of
+from claw_engine.sessions.entry import SessionEntry
+
+PREVIEW_CHARS = 240
+"""Characters of a preview (OpenClaw's default for sessions.preview)."""
+
+# "[Mon 2026-11-30 08:46 UTC] " before user text, as OpenClaw stamps it for the model.
+_STAMP = re.compile(r"\[[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} \d{2}:\d{2}[^\]\n]{0,40}\] ")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """One line of the session list; None = not known. `updated_at` is wall ms."""
+
+    key: str
+    session_id: str
+    updated_at: int
+    display_name: str | None = None
+    last_message_preview: str | None = None
+    aborted_last_run: bool = False
+    model: str | None = None
+    total_tokens: int | None = None
+    context_tokens: int | None = None
+
+    def to_wire(self) -> dict[str, object]:
+        """The row with the protocol's names; fields without a value are left out."""
+        fields: dict[str, object] = {
+            "key": self.key,
+            "sessionId": self.session_id,
+            "updatedAt": self.updated_at,
+            "displayName": self.display_name,
+            "lastMessagePreview": self.last_message_preview,
+            "abortedLastRun": True if self.aborted_last_run else None,
+            "model": self.model,
+            "totalTokens": self.total_tokens,
+            "contextTokens": self.context_tokens,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+def row(entry: SessionEntry, preview: str = "") -> SessionRow:
+    """The row of an entry."""
+    return SessionRow(
+        entry.key,
+        entry.session_id,
+        entry.updated_at,
+        entry.text("label") or entry.text("displayName") or None,
+        preview or None,
+        entry.aborted_last_run,
+        entry.text("model") or None,
+        entry.number("totalTokens"),
+        entry.number("contextTokens"),
+    )
+
+
+def matches(entry: SessionEntry, search: str) -> bool:
+    """Whether the words a person typed occur in the entry's names, id or key (any case)."""
+    needle = search.strip().lower()
+    names = ("displayName", "label", "subject", "sessionId")
+    return needle in entry.key or any(needle in entry.text(name).lower() for name in names)
+
+
+def strip_stamp(text: str) -> str:
+    """User text without the time stamp that was put before it for the model."""
+    stamp = _STAMP.match(text)
+    return text[stamp.end() :] if stamp is not None else text
+
+
+def preview_of(newest_first: Iterable[Message]) -> str:
+    """One line of the newest message that has text, of a person or the agent."""
+    for message in newest_first:
+        if not isinstance(message, UserMessage | AssistantMessage):
+            continue
+        text = text_of(message)
+        if isinstance(message, UserMessage):
+            text = strip_stamp(text)
+        line = " ".join(text[: PREVIEW_CHARS * 4].split())
+        if line:
+            return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
+    return ""

@@ -1,0 +1,92 @@
+"""The tree inside a transcript: entries by id, the path from the root to the leaf. Pure.
+
+The leaf is the last line. What the model sees begins at the newest compaction on the path: its
+summary, the entries it kept, and everything after it.
+"""
+
+from __future__ import annotations
+
+from claw_engine.sessions.entries import Entry, StoredMessage, stored
+
+
+class Tree:
+    """Grows at the end; the path to the leaf is kept up to date."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, Entry] = {}
+        self._before: dict[str, str | None] = {}  # the line before: stands in for a lost parent
+        self._last: str | None = None
+        self._path: list[Entry] | None = []
+        self._context: tuple[StoredMessage, ...] | None = ()
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __contains__(self, entry_id: object) -> bool:
+        return entry_id in self._by_id
+
+    @property
+    def leaf_id(self) -> str | None:
+        """Id of the last entry; None while empty."""
+        return self._last
+
+    def add(self, entry: Entry) -> None:
+        """Append an entry; it becomes the leaf."""
+        grows = self._path is not None and entry.parent_id == self._last
+        if entry.id in self._by_id:  # a repeated id: the later line counts, order as it is now
+            grows = False
+        self._by_id[entry.id] = entry
+        self._before[entry.id] = self._last if self._last != entry.id else None
+        self._last = entry.id
+        if grows and self._path is not None:
+            self._path.append(entry)
+        else:
+            self._path = None
+        self._context = None
+
+    def in_file_order(self) -> tuple[Entry, ...]:
+        """Every entry of the file, branches included."""
+        return tuple(self._by_id.values())
+
+    def path(self) -> list[Entry]:
+        """Entries from the root to the leaf."""
+        if self._path is None:
+            self._path = self._walk()
+        return self._path
+
+    def _walk(self) -> list[Entry]:
+        path: list[Entry] = []
+        seen: set[str] = set()
+        at = self._last
+        while at is not None and at not in seen:
+            seen.add(at)
+            entry = self._by_id[at]
+            path.append(entry)
+            parent = entry.parent_id
+            at = parent if parent is None or parent in self._by_id else self._before[at]
+        return path[::-1]
+
+    def context(self) -> tuple[StoredMessage, ...]:
+        """What a model reads: summary first when the path was compacted."""
+        if self._context is None:
+            self._context = tuple(_messages(_compacted(self.path())))
+        return self._context
+
+    def history(self) -> tuple[StoredMessage, ...]:
+        """What a reader sees: every message on the path, and hidden inserts left out."""
+        shown = [e for e in self.path() if e.kind == "message" or e.data.get("display") is True]
+        return tuple(_messages(shown))
+
+
+def _messages(entries: list[Entry]) -> list[StoredMessage]:
+    return [message for message in map(stored, entries) if message is not None]
+
+
+def _compacted(path: list[Entry]) -> list[Entry]:
+    at = next((i for i in range(len(path) - 1, -1, -1) if path[i].kind == "compaction"), None)
+    if at is None:
+        return path
+    kept_id = path[at].data.get("firstKeptEntryId")
+    start = next((i for i in range(at) if path[i].id == kept_id), at)
+    kept = [entry for entry in path[start:at] if entry.kind != "compaction"]
+    return [path[at], *kept, *path[at + 1 :]]

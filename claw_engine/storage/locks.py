@@ -1,0 +1,195 @@
+"""Who may write the state directory: our lock, held for life, and OpenClaw's lock files.
+
+Ours is a `flock` on one file that also says who holds it. OpenClaw's are files created beside
+transcripts and stores (`x.jsonl.lock`, `sessions.json.lock`); they are read here, never made.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from claw_engine.storage.errors import LockUnsupported, disk_error
+
+FOREIGN_STALE_MS = 30 * 60 * 1000
+"""OpenClaw takes a lock file older than 30 minutes for abandoned (gateway digest §3.6)."""
+
+_BUSY = frozenset({errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES})
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBy:
+    """Another process holds the lock: its pid (0 = unknown) and what it wrote about itself."""
+
+    pid: int
+    info: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignLock:
+    """A live lock file of OpenClaw's: who holds it, since when (wall ms, 0 = unknown)."""
+
+    path: Path
+    pid: int
+    created_ms: int
+
+
+class Lock:
+    """The held lock; it ends with `release` or with the process. Children do not inherit it."""
+
+    def __init__(self, path: Path, fd: int) -> None:
+        self.path = path
+        self._fd = fd
+
+    def describe(self, info: Mapping[str, object]) -> None:
+        """Write who holds the lock: {pid, startedAt, host, door}. Raises StateDiskError."""
+        text = json.dumps({"pid": os.getpid(), **info}).encode() + b"\n"
+        try:
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, text, 0)
+            os.fsync(self._fd)
+        except OSError as error:
+            raise disk_error(error, self.path) from error
+
+    def release(self) -> None:
+        """Give the lock back; the file stays, empty. Safe to call twice."""
+        fd, self._fd = self._fd, -1
+        if fd < 0:
+            return
+        try:
+            os.ftruncate(fd, 0)
+        except OSError:
+            pass  # an old description is harmless: readers check that the pid lives
+        finally:
+            os.close(fd)
+
+
+def acquire(path: Path, info: Mapping[str, object]) -> Lock | HeldBy:
+    """Take the lock without waiting, or say who has it.
+
+    Raises LockUnsupported when the file system has no working flock, StateDiskError otherwise.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    while True:
+        try:
+            fd = os.open(path, flags, 0o600)
+        except OSError as error:
+            raise disk_error(error, path) from error
+        keep = False
+        try:
+            if not _flock(fd, path):
+                return holder(path) or HeldBy(0, {})
+            if _same_file(fd, path):  # else it was replaced meanwhile: try the new one
+                _prove_it_keeps_others_out(path, flags)
+                lock = Lock(path, fd)
+                lock.describe(info)
+                keep = True
+                return lock
+        finally:
+            if not keep:
+                os.close(fd)
+
+
+def holder(path: Path) -> HeldBy | None:
+    """Who wrote the lock file last and still lives; None when nobody does. Takes no lock."""
+    try:
+        value = json.loads(path.read_bytes() or b"null")
+    except (OSError, ValueError):
+        return None
+    pid = value.get("pid") if isinstance(value, dict) else None
+    if not isinstance(pid, int) or not pid_alive(pid):
+        return None
+    return HeldBy(pid, value)
+
+
+def pid_alive(pid: int) -> bool:
+    """Whether a process of that id exists (of any user)."""
+    if pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OverflowError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def foreign_locks(
+    state_dir: Path, now_ms: int, alive: Callable[[int], bool] = pid_alive
+) -> list[ForeignLock]:
+    """OpenClaw's lock files below `state_dir` whose owner lives and which are not stale.
+
+    `now_ms` is wall time; a file with an unreadable date is judged by its mtime.
+    """
+    found: list[ForeignLock] = []
+    patterns = ("agents/*/sessions/*.jsonl.lock", "agents/*/sessions/sessions.json.lock")
+    for path in sorted(p for pattern in patterns for p in state_dir.glob(pattern)):
+        lock = _read_foreign(path)
+        if lock is None or not alive(lock.pid):
+            continue
+        if now_ms - lock.created_ms <= FOREIGN_STALE_MS:
+            found.append(lock)
+    return found
+
+
+def _read_foreign(path: Path) -> ForeignLock | None:
+    try:
+        mtime_ms = int(path.stat().st_mtime * 1000)
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    pid = value.get("pid") if isinstance(value, dict) else None
+    if not isinstance(pid, int) or isinstance(pid, bool):
+        return None
+    try:
+        created = datetime.fromisoformat(str(value.get("createdAt")))
+    except ValueError:
+        return ForeignLock(path, pid, mtime_ms)
+    return ForeignLock(path, pid, int(created.timestamp() * 1000))
+
+
+def _flock(fd: int, path: Path) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _BUSY:
+            return False
+        raise _unsupported(path, error.strerror or str(error), error.errno or 0) from error
+    return True
+
+
+def _same_file(fd: int, path: Path) -> bool:
+    try:
+        there = path.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    here = os.fstat(fd)
+    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+
+
+def _prove_it_keeps_others_out(path: Path, flags: int) -> None:
+    """A second open of the file must be refused: some network mounts grant every lock."""
+    probe = os.open(path, flags, 0o600)
+    try:
+        if _flock(probe, path):
+            raise _unsupported(path, "a second lock on the same file was granted", 0)
+    finally:
+        os.close(probe)
+
+
+def _unsupported(path: Path, why: str, number: int) -> LockUnsupported:
+    return LockUnsupported(
+        f"The file system of {path.parent} keeps no locks: {why}.",
+        hint="Put the state directory on a local disk (--state-dir), then start again.",
+        path=path,
+        number=number,
+    )
