@@ -209,13 +209,14 @@ class _Splitter:
 
     def _blank(self) -> None:
         self._end_word()
-        if self.target_of is None:
+        start = self.at
+        simple = None if self.target_of else _SIMPLE_WORD.match(self.text, start)
+        while simple:
+            self.words.append(simple.group(simple.lastindex or 1))
+            self.at = simple.end()
             simple = _SIMPLE_WORD.match(self.text, self.at)
-            while simple:
-                self.words.append(simple.group(simple.lastindex or 1))
-                self.at = simple.end()
-                simple = _SIMPLE_WORD.match(self.text, self.at)
-        self.at += 1
+        if self.at == start:
+            self.at += 1
 
     def _newline(self) -> None:
         rest = self.text[self.at :]
