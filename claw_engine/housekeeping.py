@@ -1,0 +1,195 @@
+"""Small duties beside the work: hot reload, the pause that survives a restart, idle exit.
+
+Each is one task over the engine's public face; none is on the way of a message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Coroutine, Iterable
+from pathlib import Path
+from typing import Protocol
+
+from claw_engine.agent.context.tokens import estimate
+from claw_engine.config.load import ConfigStore
+from claw_engine.config.problems import format_path
+from claw_engine.config.reload import (
+    ConfigFileChanged,
+    FileWatcher,
+    WatchReport,
+    WorkspaceFilesChanged,
+)
+from claw_engine.config.settings import Settings
+from claw_engine.config.snapshot import WatchTargets
+from claw_engine.events import EventBus
+from claw_engine.lanes import Lanes
+from claw_engine.notices import NoticeBoard, problem_notices
+from claw_engine.paths import StateDir
+from claw_engine.watchdog import LoopWatchdog
+from claw_engine.world import World
+
+log = logging.getLogger("claw.engine")
+
+IDLE_LOOK_S = 1.0
+"""Seconds between looks while the engine waits to be idle; only then does it look at all."""
+
+MARKDOWN_LIMIT = 2 * 1024 * 1024
+"""Bytes of a workspace file that count, as for the prompt (agent digest §2.4)."""
+
+
+class Host(Protocol):
+    """What housekeeping needs of the engine."""
+
+    state: StateDir
+    board: NoticeBoard
+
+    @property
+    def world(self) -> World: ...
+    @property
+    def bus(self) -> EventBus: ...
+    @property
+    def lanes(self) -> Lanes: ...
+    @property
+    def config(self) -> ConfigStore: ...
+    @property
+    def watchdog(self) -> LoopWatchdog: ...
+    @property
+    def busy(self) -> bool: ...
+    def workspaces(self) -> Iterable[Path]: ...
+    def apply(self, settings: Settings) -> None: ...
+    def stop(self) -> None: ...
+    async def idle_wanted(self) -> None: ...
+
+
+class Housekeeping:
+    """Use: `await start()`, …, `await stop()`."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stop = asyncio.Event()
+        self._tokens: dict[Path, int] = {}
+        self._problems: set[str] = set()
+
+    async def start(self) -> None:
+        """Restore the pause and begin the duties."""
+        host = self._host
+        if await host.world.disk.run(self._was_paused):
+            host.lanes.pause()
+        self._problems = set(host.board.codes())
+        duties: tuple[tuple[str, Coroutine[None, None, None]], ...] = (
+            ("reload", self._reload()),
+            ("pauses", self._keep_pauses()),
+            ("idle", self._idle()),
+        )
+        self._tasks = [asyncio.create_task(duty, name=name) for name, duty in duties]
+
+    async def stop(self) -> None:
+        """End the duties."""
+        self._stop.set()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # ── hot reload ──────────────────────────────────────────────────────────────────────────
+
+    async def _reload(self) -> None:
+        # Off the start path: the first look may wait until the engine is ready.
+        await asyncio.sleep(0)
+        self._tokens = await self._host.world.disk.run(self._count_all)
+        watcher = FileWatcher(self._targets)
+        async for change in watcher.changes(self._stop):
+            match change:
+                case ConfigFileChanged():
+                    await self._config_changed()
+                case WorkspaceFilesChanged(paths):
+                    await self._workspace_changed(paths)
+                case WatchReport(code, _, text):
+                    self._host.board.tell(code, "info", text)
+
+    def _targets(self) -> WatchTargets:
+        host = self._host
+        return WatchTargets(host.config.current.files, tuple(host.workspaces()))
+
+    async def _config_changed(self) -> None:
+        host = self._host
+        outcome = await host.config.reload()
+        notices = list(problem_notices(outcome.loaded))
+        for code in self._problems - {notice.code for notice in notices}:
+            host.board.clear(code)
+        self._problems = {notice.code for notice in notices}
+        for notice in notices:
+            host.board.publish(notice)
+        if outcome.swapped:
+            host.apply(outcome.loaded.settings)
+            what = ", ".join(format_path(path) for path in outcome.changed[:6])
+            host.board.tell(
+                "config-changed", "info", f"Configuration changed: {what or 'the file'}.",
+                hint="It applies to the next run.",
+            )  # fmt: skip
+            log.info("config reloaded: generation=%d", outcome.loaded.settings.generation)
+
+    async def _workspace_changed(self, paths: tuple[Path, ...]) -> None:
+        said = []
+        for path in paths:
+            now = await self._host.world.disk.run(self._count, path)
+            before = self._tokens.get(path, 0)
+            self._tokens[path] = now
+            said.append(f"{path.name} {now - before:+d} tokens")
+        self._host.board.tell(
+            "workspace-changed", "info", f"Workspace changed: {', '.join(said[:6])}.",
+            hint="It applies to the next run. Token figures are estimated.",
+        )  # fmt: skip
+
+    def _count_all(self) -> dict[Path, int]:
+        found: dict[Path, int] = {}
+        for folder in self._host.workspaces():
+            try:
+                files = sorted(folder.glob("*.md"))
+            except OSError:
+                continue
+            found.update((path, self._count(path)) for path in files)
+        return found
+
+    def _count(self, path: Path) -> int:
+        try:
+            data = self._host.world.disk.read_from(path, 0, MARKDOWN_LIMIT)
+        except OSError:
+            return 0
+        return estimate(data.decode("utf-8", "replace"))
+
+    # ── pauses ──────────────────────────────────────────────────────────────────────────────
+
+    def _was_paused(self) -> bool:
+        try:
+            value = json.loads(self._host.world.disk.read_bytes(self._host.state.lanes_json))
+        except (OSError, ValueError):
+            return False
+        return isinstance(value, dict) and value.get("paused") is True
+
+    async def _keep_pauses(self) -> None:
+        host = self._host
+        kept, active = host.lanes.paused, False
+        subscription = host.bus.subscribe("lanes", capacity=4)
+        async for _ in subscription:
+            if host.lanes.paused != kept:
+                kept = host.lanes.paused
+                data = json.dumps({"version": 1, "paused": kept}).encode() + b"\n"
+                try:
+                    await host.world.disk.run(host.world.disk.replace, host.state.lanes_json, data)
+                except OSError as error:
+                    log.error("pause not recorded: %s", error)
+            works = any(lane.active for lane in host.lanes.status())
+            if works != active:
+                active = works
+                host.watchdog.set_active(works)
+
+    # ── idle exit ───────────────────────────────────────────────────────────────────────────
+
+    async def _idle(self) -> None:
+        await self._host.idle_wanted()
+        while self._host.busy:
+            await self._host.world.clock.sleep(IDLE_LOOK_S)
+        self._host.stop()
