@@ -85,7 +85,8 @@ class FileTool(ABC):
                 call = _Call(args, ctx, guard, target)
                 sha256: str | None = None
                 if target.access is Access.ASK:
-                    sha256 = await asyncio.to_thread(fileio.digest, guard, target)
+                    if self.kind is not ApprovalKind.READ:
+                        sha256 = await asyncio.to_thread(fileio.digest, guard, target)
                     refused = await self._permit(call, sha256, changed=changed)
                     if refused is not None:
                         return refused
@@ -105,7 +106,8 @@ class FileTool(ABC):
         ctx, target = call.ctx, call.target
         if ctx.settings.tools.fs.workspace_only:
             raise ToolError(f"{target.given} is outside the workspace ({ctx.workspace}).")
-        match leave_outside(policy_of(ctx)):
+        policy = await policy_of(ctx)
+        match leave_outside(policy):
             case Leave.ALLOW:
                 return None
             case Leave.DENY:
@@ -118,7 +120,7 @@ class FileTool(ABC):
             raise ToolError(f"{target.given} does not exist.")
         text, reasons = self._question(call)
         question = FileQuestion(self.kind, target, text, reasons, sha256)
-        outcome = await ask_operator(ctx, file_ask(ctx, question, changed=changed))
+        outcome = await ask_operator(ctx, file_ask(ctx, question, policy, changed=changed))
         if outcome.allowed:
             return None
         return refusal(outcome, f"{self.name} {target.given}")
@@ -169,7 +171,7 @@ class ReadTool(FileTool):
     kind = ApprovalKind.READ
 
     def _question(self, call: _Call) -> tuple[str, tuple[str, ...]]:
-        return f"read {call.target.real}", ()
+        return f"read {_path(call)}", ()
 
     async def _act(self, call: _Call, sha256: str | None) -> ToolResult:
         offset = _whole(call.args.get("offset")) or 1
@@ -209,7 +211,7 @@ class WriteTool(FileTool):
     def _question(self, call: _Call) -> tuple[str, tuple[str, ...]]:
         content = call.text("content")
         verb = "replaces a file" if call.target.identity is not None else "creates a file"
-        return f"write {call.target.real}\n{_shown(content)}", (verb, _measure(content))
+        return f"write {_path(call)}\n{_shown(content)}", (verb, _measure(content))
 
     async def _act(self, call: _Call, sha256: str | None) -> ToolResult:
         data = _encode(call.text("content"))
@@ -261,7 +263,7 @@ class EditTool(FileTool):
 
     def _question(self, call: _Call) -> tuple[str, tuple[str, ...]]:
         old, new = call.text("oldText"), call.text("newText")
-        text = f"edit {call.target.real}\n--- replace\n{_shown(old)}\n+++ by\n{_shown(new)}"
+        text = f"edit {_path(call)}\n--- replace\n{_shown(old)}\n+++ by\n{_shown(new)}"
         return text, (f"old {_measure(old)}", f"new {_measure(new)}")
 
     async def _act(self, call: _Call, sha256: str | None) -> ToolResult:
@@ -290,6 +292,12 @@ def file_tools() -> tuple[FileTool, ...]:
     """read, write and edit; the last two share their locks."""
     locks: Locks = WeakValueDictionary()
     return (ReadTool(), WriteTool(locks), EditTool(locks))
+
+
+def _path(call: _Call) -> str:
+    """The real path for the card; one with line breaks or invisible characters is escaped."""
+    text = str(call.target.real)
+    return text if text.isprintable() else ascii(text)
 
 
 def _still(call: _Call, sha256: str | None) -> None:

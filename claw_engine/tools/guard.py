@@ -165,7 +165,13 @@ class Guard:
             raise PathRefused("The path contains a NUL character.")
         if not given.strip():
             raise PathRefused("The path is empty.")
-        return self.workspace / Path(given).expanduser()
+        try:
+            given.encode()
+            return self.workspace / Path(given).expanduser()
+        except UnicodeEncodeError:
+            raise PathRefused("The path is not valid Unicode text.") from None
+        except RuntimeError:
+            raise PathRefused(f"{given}: there is no such user.") from None
 
     def _refuse_special(self, given: str, found: os.stat_result) -> None:
         mode = found.st_mode

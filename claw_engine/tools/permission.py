@@ -17,7 +17,8 @@ from claw_engine.approvals.model import (
     Outcome,
 )
 from claw_engine.approvals.policy import Ask, ExecPolicy, Security
-from claw_engine.tools.base import ToolContext, ToolResult
+from claw_engine.errors import ClawError
+from claw_engine.tools.base import ToolContext, ToolError, ToolResult
 from claw_engine.tools.guard import Target
 
 _NEVER_ALWAYS = AlwaysOffer(
@@ -38,10 +39,11 @@ class Leave(StrEnum):
     DENY = "deny"
 
 
-def policy_of(ctx: ToolContext) -> ExecPolicy:
+async def policy_of(ctx: ToolContext) -> ExecPolicy:
     """The policy of this agent: its file, tightened by the configuration."""
     settings = ctx.settings.tools.exec
-    policy = ctx.exec_approvals.policy_for(ctx.agent_id)
+    caller = ExecPolicy(Security(settings.security), Ask(settings.ask))
+    policy = await ctx.world.disk.run(ctx.exec_approvals.policy_for, ctx.agent_id, caller)
     return policy.tightened(settings.security, settings.ask)
 
 
@@ -57,11 +59,22 @@ def leave_outside(policy: ExecPolicy) -> Leave:
 
 
 async def ask_operator(ctx: ToolContext, ask: ApprovalAsk) -> Outcome:
-    """Put the question and wait for its end; the run is parked meanwhile."""
-    async with ctx.operator_wait():
-        outcome = await ctx.approvals.request(ask)
+    """Put the question and wait for its end; the run is parked meanwhile.
+
+    `ctx.on_approval` hears of it twice: when it waits, and when it has ended.
+
+    Raises ToolError when it cannot be asked or the run was stopped meanwhile.
+    """
+    try:
+        async with ctx.operator_wait():
+            outcome = await ctx.approvals.request(ask, on_pending=ctx.on_approval)
+    except ToolError:
+        raise
+    except ClawError as error:
+        raise ToolError(f"The operator could not be asked: {error.sentence()}") from error
     ctx.on_approval(outcome.record)
-    ctx.scope.check()
+    if ctx.scope.aborted:
+        raise ToolError("The run was stopped; nothing was done.")
     return outcome
 
 
@@ -98,7 +111,9 @@ class FileQuestion:
     sha256: str | None
 
 
-def file_ask(ctx: ToolContext, question: FileQuestion, *, changed: bool) -> ApprovalAsk:
+def file_ask(
+    ctx: ToolContext, question: FileQuestion, policy: ExecPolicy, *, changed: bool
+) -> ApprovalAsk:
     """The approval request of a file tool; bound to the real path, identity and content."""
     target = question.target
     dev, ino = target.identity or (0, 0)
@@ -106,7 +121,6 @@ def file_ask(ctx: ToolContext, question: FileQuestion, *, changed: bool) -> Appr
     cwd = str(ctx.workspace)
     reasons = ("outside the workspace", *question.reasons)
     binding = Binding(question.text, cwd, str(ctx.workspace.resolve()), (0, 0), "", (bound,))
-    policy = policy_of(ctx)
     return ApprovalAsk(
         kind=question.kind,
         command=question.text,

@@ -87,9 +87,9 @@ async def run(world: World, job: Job, scope: AbortScope, emit: Callable[[str], N
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             else:
                 timed_out = limit.done() and not abort.done()
-                stopped = await _unbroken(stop(process, mark, known, world.clock))
+                stopped = await shielded(stop(process, mark, known, world.clock))
         except asyncio.CancelledError:
-            await _unbroken(_finish(process, mark, known, world.clock))
+            await shielded(_finish(process, mark, known, world.clock))
             live.close()
             raise
         if stopped is not None and not pump.done():
@@ -120,7 +120,7 @@ async def _start(world: World, job: Job) -> Process:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
         with contextlib.suppress(OSError):
-            await _unbroken(_abandon(starting, job, world.clock))
+            await shielded(_abandon(starting, job, world.clock))
         raise
 
 
@@ -207,7 +207,7 @@ async def _abandon(starting: asyncio.Future[Process], job: Job, clock: Clock) ->
     await _finish(process, _mark(process, job), set(), clock)
 
 
-async def _unbroken(work: Coroutine[object, object, T]) -> T:
+async def shielded(work: Coroutine[object, object, T]) -> T:
     """Finish `work` although this task may be cancelled meanwhile, then let it be cancelled."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
