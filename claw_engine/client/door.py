@@ -1,0 +1,129 @@
+"""Finding the engine's local door and proving who we are. Standard library only, and light.
+
+The engine writes where it listens into `gateway.lock`; the proof is an HMAC of its nonce with
+`door.key`. Both ends check that the other has the same uid.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import sys
+from collections.abc import Iterable
+
+from claw_engine.errors import ClawError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLIENT_VERSION = "0.1.0"
+KEY_BYTES = 32
+TWO_ANSWERS = frozenset({"agent"})
+"""Methods whose first answer only says `accepted`."""
+
+
+class NoEngine(ClawError):
+    """Nobody answers at the door of this state directory."""
+
+    retryable = True
+
+    def __init__(self, state_dir: Path, why: str) -> None:
+        super().__init__(
+            f"No engine answers on {state_dir} ({why}).",
+            hint=f"Start one: claw gateway run --state-dir {state_dir}",
+        )
+
+
+class DoorRefused(ClawError):
+    """Somebody answers, but it is not our engine or it does not want us."""
+
+
+def door_path(state_dir: Path) -> str:
+    """Where the engine listens: as gateway.lock says, else `<state>/claw.sock`."""
+    try:
+        lock = json.loads((state_dir / "gateway.lock").read_bytes() or b"{}")
+    except (OSError, ValueError):
+        lock = {}
+    door = lock.get("door") if isinstance(lock, dict) else None
+    return door if isinstance(door, str) and door else str(state_dir / "claw.sock")
+
+
+def open_socket(state_dir: Path, timeout: float) -> socket.socket:
+    """A blocking socket to this user's engine. Seconds. Raises NoEngine or DoorRefused."""
+    path = door_path(state_dir)
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.settimeout(timeout)
+    try:
+        sock.connect(path)
+        check_peer(sock, path)
+    except FileNotFoundError:
+        sock.close()
+        raise NoEngine(state_dir, "there is no socket") from None
+    except ConnectionRefusedError:
+        sock.close()
+        raise NoEngine(state_dir, f"{path} is a left-over") from None
+    except OSError as error:
+        sock.close()
+        raise NoEngine(state_dir, f"{path}: {error.strerror or error}") from None
+    except DoorRefused:
+        sock.close()
+        raise
+    return sock
+
+
+def check_peer(sock: socket.socket, path: str) -> None:
+    """Raises DoorRefused unless the engine runs as this user."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return
+    size = struct.calcsize("3i")
+    _, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+    if uid != os.geteuid():
+        raise DoorRefused(
+            f"The process behind {path} runs as uid {uid}, not as you.",
+            hint="Run the command as the user the engine runs as.",
+        )
+
+
+def proof(state_dir: Path, nonce: str) -> str:
+    """Hex HMAC-SHA256 of the nonce under the door's key. Raises DoorRefused."""
+    import hmac  # lazily: only after somebody has answered
+
+    path = state_dir / "door.key"
+    try:
+        key = path.read_bytes()
+    except OSError as error:
+        raise DoorRefused(
+            f"Cannot read the door key {path}: {error.strerror}.",
+            hint="Use the state directory's own user.",
+        ) from None
+    if len(key) != KEY_BYTES:
+        raise DoorRefused(f"The door key {path} is damaged.", hint="Restart the engine.")
+    return hmac.new(key, nonce.encode(), "sha256").hexdigest()
+
+
+def connect_params(
+    proof_hex: str,
+    *,
+    client_id: str,
+    mode: str,
+    scopes: Iterable[str],
+    caps: Iterable[str],
+) -> dict[str, object]:
+    """The parameters of the `connect` request."""
+    return {
+        "minProtocol": 3,
+        "maxProtocol": 3,
+        "client": {
+            "id": client_id,
+            "version": CLIENT_VERSION,
+            "platform": sys.platform,
+            "mode": mode,
+        },
+        "role": "operator",
+        "scopes": list(scopes),
+        "caps": list(caps),
+        "proof": proof_hex,
+    }

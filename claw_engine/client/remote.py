@@ -1,0 +1,198 @@
+"""The engine in another process, through its local door. Knows frames, not the engine.
+
+When the connection breaks, calls in flight fail with `ConnectionLost`, and the event stream says
+so; whether and when to `connect` again is the caller's wish. Afterwards the caller reads the
+state again: nothing is replayed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Iterable, Mapping
+from pathlib import Path
+
+from claw_engine.client.base import ClientError, ConnectionLost
+from claw_engine.client.door import (
+    TWO_ANSWERS,
+    DoorRefused,
+    connect_params,
+    open_socket,
+    proof,
+)
+from claw_engine.client.inflow import Inflow
+from claw_engine.protocol.frames import (
+    MAX_PAYLOAD,
+    ErrorShape,
+    EventFrame,
+    Frame,
+    RequestFrame,
+    ResponseFrame,
+    decode,
+    encode,
+)
+from claw_engine.protocol.names import ALL_SCOPES, Scope
+
+log = logging.getLogger(__name__)
+
+HANDSHAKE_S = 10.0
+
+
+class RemoteClient:
+    """A `Client` over `<state>/claw.sock` (see client/base.py)."""
+
+    def __init__(
+        self,
+        state_dir: Path,
+        *,
+        client_id: str = "gateway-client",
+        mode: str = "ui",
+        scopes: Iterable[Scope] = ALL_SCOPES,
+        caps: Iterable[str] = ("trace", "tool-events"),
+    ) -> None:
+        self._state_dir = state_dir
+        self._client_id = client_id
+        self._mode = mode
+        self._scopes = sorted(scope.value for scope in scopes)
+        self._caps = sorted(caps)
+        self._inflow = Inflow()
+        self._waiting: dict[str, tuple[str, asyncio.Future[ResponseFrame]]] = {}
+        self._writer: asyncio.StreamWriter | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._next_id = 0
+
+    @property
+    def connected(self) -> bool:
+        return self._writer is not None
+
+    async def connect(self) -> Mapping[str, object]:
+        """Open and shake hands. Raises NoEngine, DoorRefused, ClientError, ConnectionLost."""
+        if self._writer is not None:
+            raise DoorRefused("This client is connected already.")
+        sock = open_socket(self._state_dir, HANDSHAKE_S)
+        sock.setblocking(False)
+        reader, writer = await asyncio.open_unix_connection(sock=sock, limit=2 * MAX_PAYLOAD)
+        try:
+            async with asyncio.timeout(HANDSHAKE_S):
+                hello = await self._handshake(reader, writer)
+        except (TimeoutError, OSError, ValueError) as error:
+            writer.transport.abort()
+            raise ConnectionLost(f"The engine did not finish the handshake: {error!r}.") from error
+        except BaseException:
+            writer.transport.abort()
+            raise
+        self._writer = writer
+        self._inflow.state("connected", "")
+        self._reading = asyncio.get_running_loop().create_task(
+            self._read(reader, writer), name="client read"
+        )
+        return hello
+
+    async def call(
+        self,
+        method: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        timeout: float | None = 30.0,
+    ) -> dict[str, object]:
+        writer = self._writer
+        if writer is None:
+            raise ConnectionLost("There is no connection to the engine.")
+        self._next_id += 1
+        request_id = str(self._next_id)
+        future: asyncio.Future[ResponseFrame] = asyncio.get_running_loop().create_future()
+        self._waiting[request_id] = (method, future)
+        try:
+            writer.write(encode(RequestFrame(request_id, method, params or {})))
+            async with asyncio.timeout(timeout):
+                frame = await future
+        except TimeoutError:
+            shape = ErrorShape("AGENT_TIMEOUT", f"{method}: no answer within {timeout:g} s")
+            raise ClientError(shape) from None
+        finally:
+            self._waiting.pop(request_id, None)
+        return payload_of(frame)
+
+    def events(self) -> AsyncIterator[EventFrame]:
+        return self._inflow.events()
+
+    async def close(self) -> None:
+        self._inflow.close()
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait({self._reading})
+
+    async def _handshake(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> Mapping[str, object]:
+        challenge = await _read_frame(reader)
+        payload = challenge.payload if isinstance(challenge, EventFrame) else None
+        nonce = payload.get("nonce") if isinstance(payload, dict) else None
+        if not isinstance(nonce, str):
+            raise DoorRefused("What answers at the door does not speak the gateway protocol.")
+        params = connect_params(
+            proof(self._state_dir, nonce),
+            client_id=self._client_id,
+            mode=self._mode,
+            scopes=self._scopes,
+            caps=self._caps,
+        )
+        writer.write(encode(RequestFrame("connect", "connect", params)))
+        while True:
+            frame = await _read_frame(reader)
+            if isinstance(frame, ResponseFrame):
+                return payload_of(frame)
+
+    async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        reason = "the engine closed the connection"
+        try:
+            while True:
+                frame = await _read_frame(reader)
+                if isinstance(frame, ResponseFrame):
+                    self._answered(frame)
+                elif isinstance(frame, EventFrame):
+                    if frame.event == "connection.closing" and isinstance(frame.payload, dict):
+                        reason = str(frame.payload.get("reason", reason))
+                    self._inflow.put(frame)
+        except asyncio.CancelledError:
+            reason = "closed"
+            raise
+        except (OSError, ValueError, EOFError) as error:
+            if not isinstance(error, EOFError):
+                reason = f"the connection broke: {error}"
+        finally:
+            self._lost(writer, reason)
+
+    def _answered(self, frame: ResponseFrame) -> None:
+        method, future = self._waiting.get(frame.id, ("", None))
+        if future is None or future.done():
+            return
+        payload = frame.payload
+        accepted = isinstance(payload, dict) and payload.get("status") == "accepted"
+        if not (accepted and method in TWO_ANSWERS):
+            future.set_result(frame)
+
+    def _lost(self, writer: asyncio.StreamWriter, reason: str) -> None:
+        self._writer = None
+        with contextlib.suppress(OSError):
+            writer.transport.abort()
+        for _, future in self._waiting.values():
+            if not future.done():
+                future.set_exception(ConnectionLost(f"The connection was lost: {reason}."))
+        self._inflow.state("disconnected", reason)
+
+
+async def _read_frame(reader: asyncio.StreamReader) -> Frame:
+    """One frame. Raises EOFError, ValueError (no frame, or too long), OSError."""
+    line = await reader.readline()
+    if not line.endswith(b"\n"):
+        raise EOFError
+    return decode(line)
+
+
+def payload_of(frame: ResponseFrame) -> dict[str, object]:
+    """The payload. Raises ClientError for an error response."""
+    if not frame.ok:
+        raise ClientError(frame.error or ErrorShape("UNAVAILABLE", "the engine gave no reason"))
+    return frame.payload if isinstance(frame.payload, dict) else {}

@@ -1,0 +1,213 @@
+"""From the event bus to every connection's outbox. Nothing here ever waits for a client.
+
+One subscription follows the bus; each bus event becomes zero or more wire events, offered to the
+peers that want them. What changes often (lanes, session list) is told at most four times a second
+and only when it differs from what was told before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from claw_engine.approvals.model import ApprovalRecord, Status, to_wire
+from claw_engine.events import Event, EventBus, Notice, Resync
+from claw_engine.gateway.peer import Peer
+from claw_engine.gateway.throttle import Throttle
+from claw_engine.gateway.translate import CHAT_DELTA_MS, ChatTranslator, trace_event
+from claw_engine.gateway.wire_events import OVERHEAD, Audience, Delivery, WireEvent
+from claw_engine.protocol.trace import TraceEvent, TraceKind
+from claw_engine.world import Clock, Timer
+
+log = logging.getLogger(__name__)
+
+TICK_S = 30.0
+LANES_S = 0.25
+MAILBOX = 8192
+
+_TOKENS = WireEvent("agent", {}, audience=Audience.TOKEN_STREAM)
+
+
+class Broadcaster:
+    """Owns the list of peers and what they are told. Use: `start()`, …, `await stop(reason)`."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        bus: EventBus,
+        lanes_payload: Callable[[], Mapping[str, object]],
+        *,
+        tick_s: float = TICK_S,
+    ) -> None:
+        self._clock = clock
+        self._bus = bus
+        self._lanes_payload = lanes_payload
+        self._tick_s = tick_s
+        self._peers: dict[str, Peer] = {}
+        self._translator = ChatTranslator()
+        self._told_lanes: Mapping[str, object] | None = None
+        self._changed: set[str] = set()
+        self._lanes = Throttle(clock, LANES_S, self._tell_lanes)
+        self._sessions = Throttle(clock, LANES_S, self._tell_sessions)
+        self._chat_timer: Timer | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._tick: Timer | None = None
+
+    def start(self) -> None:
+        """Follow the bus from now on."""
+        topics = ("trace", "approval", "notice", "run", "lanes", "sessions")
+        subscription = self._bus.subscribe(*topics, capacity=MAILBOX)
+
+        async def follow() -> None:
+            try:
+                async for event in subscription:
+                    self.handle(event)
+            finally:
+                subscription.close()
+
+        self._task = asyncio.get_running_loop().create_task(follow(), name="broadcast")
+        self._arm_tick()
+
+    async def stop(self, reason: str) -> None:
+        """Say goodbye to every peer and end; outboxes still deliver what waits."""
+        self.send(WireEvent("shutdown", {"reason": reason, "restartExpectedMs": None}))
+        for timer in (self._tick, self._chat_timer):
+            if timer is not None:
+                timer.cancel()
+        self._lanes.cancel()
+        self._sessions.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        for peer in list(self._peers.values()):
+            peer.outbox.close()
+
+    @property
+    def peers(self) -> Sequence[Peer]:
+        return list(self._peers.values())
+
+    def add(self, peer: Peer) -> None:
+        self._peers[peer.conn_id] = peer
+
+    def remove(self, peer: Peer) -> None:
+        self._peers.pop(peer.conn_id, None)
+
+    def send(self, event: WireEvent) -> None:
+        """Offer an event to every peer that wants it. One peer's failure is that peer's."""
+        for peer in list(self._peers.values()):
+            if not peer.wants(event):
+                continue
+            try:
+                peer.outbox.put(event)
+            except Exception:
+                log.exception("event %s could not be queued conn=%s", event.name, peer.conn_id)
+                peer.outbox.give_up()
+
+    def handle(self, event: Event) -> None:
+        """One event of the bus."""
+        match event:
+            case TraceEvent():
+                self._trace(event)
+            case Notice():
+                size = len(event.title) + len(event.text) + len(event.hint)
+                self.send(WireEvent("notice", notice_payload(event), cost=OVERHEAD + size))
+            case Resync():
+                log.warning("broadcast mailbox overflowed: dropped=%d", event.dropped)
+                self._translator.forget()
+                for peer in self._peers.values():
+                    peer.outbox.lose()
+                self.send(WireEvent("tick", {"ts": self._clock.now_ms()}))
+            case _:
+                self._other(event)
+
+    def _other(self, event: Event) -> None:
+        match event.topic:
+            case "approval":
+                record = getattr(event, "record", None)
+                if isinstance(record, ApprovalRecord):
+                    self.send(approval_event(record))
+            case "run" | "lanes":
+                self._lanes.poke()
+                key = getattr(event, "session_key", None)
+                if isinstance(key, str):
+                    self._session_changed([key])
+            case "sessions":
+                keys = getattr(event, "keys", None) or [getattr(event, "key", "")]
+                self._session_changed(str(key) for key in keys)
+
+    def _trace(self, event: TraceEvent) -> None:
+        tokens = any(peer.wants(_TOKENS) for peer in self._peers.values())
+        self.send(trace_event(event))
+        for wire in self._translator.feed(event, tokens=tokens):
+            self.send(wire)
+        if event.kind is TraceKind.RUN_ENDED:
+            for peer in self._peers.values():
+                peer.forget_run(event.run_id)
+        if self._translator.behind and self._chat_timer is None:
+            self._chat_timer = self._clock.call_later(CHAT_DELTA_MS / 1000, self._flush_chat)
+
+    def _flush_chat(self) -> None:
+        self._chat_timer = None
+        for wire in self._translator.flush(self._clock.now_ms()):
+            self.send(wire)
+        if self._translator.behind:
+            self._chat_timer = self._clock.call_later(CHAT_DELTA_MS / 1000, self._flush_chat)
+
+    def _tell_lanes(self) -> None:
+        payload = self._lanes_payload()
+        if payload != self._told_lanes:
+            self._told_lanes = payload
+            self.send(_latest("lanes", payload))
+
+    def _session_changed(self, keys: Iterable[str]) -> None:
+        self._changed.update(key for key in keys if key)
+        self._sessions.poke()
+
+    def _tell_sessions(self) -> None:
+        keys, self._changed = sorted(self._changed), set()
+        if keys:
+            cost = OVERHEAD + sum(map(len, keys))
+            self.send(WireEvent("sessions.changed", {"keys": keys}, cost=cost))
+
+    def _arm_tick(self) -> None:
+        self._tick = self._clock.call_later(self._tick_s, self._send_tick)
+
+    def _send_tick(self) -> None:
+        self.send(_latest("tick", {"ts": self._clock.now_ms()}))
+        self._arm_tick()
+
+
+def _latest(name: str, payload: Mapping[str, object]) -> WireEvent:
+    """An event of which only the newest matters."""
+    return WireEvent(
+        name, payload, OVERHEAD * 4, Delivery.DROPPABLE, group=(name,), merge_key=name
+    )
+
+
+def approval_event(record: ApprovalRecord) -> WireEvent:
+    """`exec.approval.requested` or `.resolved`; an expiry is a resolution without a decision."""
+    pending = record.status is Status.PENDING
+    payload = to_wire(record)
+    if not pending:
+        payload["ts"] = record.decided_at_ms
+    return WireEvent(
+        "exec.approval.requested" if pending else "exec.approval.resolved",
+        payload,
+        cost=OVERHEAD * 8 + 2 * len(record.ask.command),
+        audience=Audience.APPROVERS,
+        run_id=record.ask.run_id,
+        session_key=record.ask.session_key,
+    )
+
+
+def notice_payload(notice: Notice) -> dict[str, object]:
+    return {
+        "code": notice.code,
+        "level": notice.level,
+        "title": notice.title,
+        "text": notice.text,
+        "hint": notice.hint,
+        "sticky": notice.sticky,
+        "ts": notice.ts,
+    }

@@ -1,0 +1,66 @@
+"""Who is at the other end of a Unix socket, and is it one of our own runs' children.
+
+A hint, not a barrier: a process that forks twice and clears its environment evades it.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+RUN_MARK = b"CLAW_RUN_ID="
+MAX_ANCESTORS = 64
+
+_UCRED = struct.Struct("3i")
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The peer when it connected; `pid` 0 = unknown (another pid namespace)."""
+
+    pid: int
+    uid: int
+
+
+def peer_credentials(sock: socket.socket) -> Credentials:
+    """Of a connected Unix socket. Raises OSError."""
+    raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+    pid, uid, _ = _UCRED.unpack(raw)
+    return Credentials(pid, uid)
+
+
+def descends_from_run(pid: int, own_pid: int, proc: Path = Path("/proc")) -> bool:
+    """Whether the process or an ancestor below us carries CLAW_RUN_ID.
+
+    The walk ends at this engine, at the first process, or where /proc does not tell.
+    """
+    for _ in range(MAX_ANCESTORS):
+        if pid <= 1 or pid == own_pid:
+            return False
+        try:
+            environment = (proc / str(pid) / "environ").read_bytes()
+        except OSError:
+            environment = b""
+        if any(entry.startswith(RUN_MARK) for entry in environment.split(b"\0")):
+            return True
+        parent = _parent(pid, proc)
+        if parent is None:
+            return False
+        pid = parent
+    return True
+
+
+def own_uid() -> int:
+    return os.geteuid()
+
+
+def _parent(pid: int, proc: Path) -> int | None:
+    try:
+        # The name in parentheses may hold anything, also ")": what follows the last one is ours.
+        fields = (proc / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+        return int(fields[1])
+    except (OSError, ValueError, IndexError):
+        return None

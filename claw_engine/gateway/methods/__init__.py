@@ -1,0 +1,1 @@
+"""The method table's families, one file each."""

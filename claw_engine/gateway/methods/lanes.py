@@ -1,0 +1,57 @@
+"""Lanes and runs: what goes on, pausing, and the big red button."""
+
+from __future__ import annotations
+
+from claw_engine.gateway.ports import GatewayParts
+from claw_engine.gateway.table import Call, Method, Payload, method
+from claw_engine.gateway.validate import NoParams
+from claw_engine.protocol.names import Scope
+from claw_engine.runs import AbortReason
+
+
+def methods(parts: GatewayParts) -> tuple[Method, ...]:
+    async def status(call: Call, params: NoParams) -> Payload:
+        return lanes_payload(parts)
+
+    async def pause(call: Call, params: NoParams) -> Payload:
+        parts.lanes.pause()
+        return {"ok": True, "paused": True}
+
+    async def resume(call: Call, params: NoParams) -> Payload:
+        parts.lanes.resume()
+        return {"ok": True, "paused": False}
+
+    async def stop_all(call: Call, params: NoParams) -> Payload:
+        # Pause first: a slot that an aborted run frees must not start the next one.
+        parts.lanes.pause()
+        return {"runIds": parts.runs.abort_all(AbortReason.USER)}
+
+    return (
+        method("lanes.status", Scope.READ, NoParams, status),
+        method("lanes.pause", Scope.WRITE, NoParams, pause),
+        method("lanes.resume", Scope.WRITE, NoParams, resume),
+        method("runs.stopAll", Scope.WRITE, NoParams, stop_all),
+    )
+
+
+def lane_rows(parts: GatewayParts) -> list[dict[str, object]]:
+    return [lane.to_json() for lane in parts.lanes.status()]
+
+
+def lanes_payload(parts: GatewayParts) -> dict[str, object]:
+    """The answer of `lanes.status`, also the payload of the `lanes` event."""
+    return {
+        "paused": parts.lanes.paused,
+        "lanes": lane_rows(parts),
+        "runs": [
+            {
+                "runId": run.id,
+                "sessionKey": run.session_key,
+                "lane": run.lane,
+                "state": run.state.value,
+                "sinceMs": run.state_since_ms,
+                "parentId": run.parent_id,
+            }
+            for run in parts.runs.active()
+        ],
+    }

@@ -1,0 +1,160 @@
+"""What waits for one client: bounded, merging, never waited for.
+
+Nothing in the engine waits for a client. Deltas that belong together merge while they wait; over
+the soft limit droppable events are left out; over the hard limit the connection is given up. The
+number `seq` is given when an event leaves, so a dropped or merged event never spends one; after a
+loss exactly one number is skipped, which tells the client to read the state again, once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from claw_engine.gateway.wire_events import Delivery, WireEvent
+
+SOFT_LIMIT = 4 * 1024 * 1024
+HARD_LIMIT = 8 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class _Waiting:
+    event: WireEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """An event with the number it left under."""
+
+    event: WireEvent
+    seq: int | None
+
+
+class Outbox:
+    """The queue of one connection; loop thread only. Limits are in estimated bytes."""
+
+    def __init__(
+        self,
+        on_overflow: Callable[[], None],
+        *,
+        soft_limit: int = SOFT_LIMIT,
+        hard_limit: int = HARD_LIMIT,
+    ) -> None:
+        self._on_overflow = on_overflow
+        self._soft = soft_limit
+        self._hard = hard_limit
+        self._queue: deque[_Waiting | bytes] = deque()
+        self._last_of_group: dict[Hashable, _Waiting] = {}
+        self._cost = 0
+        self._seq = 0
+        self._lost = False
+        self._closed = False
+        self._wake = asyncio.Event()
+
+    @property
+    def cost(self) -> int:
+        """Estimated bytes that wait."""
+        return self._cost
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def put(self, event: WireEvent) -> None:
+        """Queue an event; never waits. Calls `on_overflow` when a must-deliver has no room."""
+        if self._closed or self._merge(event):
+            return
+        if event.delivery is Delivery.DROPPABLE and self._cost + event.cost > self._soft:
+            self._lost = True
+            return
+        waiting = _Waiting(event)
+        if event.group is not None:
+            self._last_of_group[event.group] = waiting
+        self._push(waiting, event.cost)
+
+    def put_line(self, line: bytes) -> None:
+        """Queue a response, already encoded as one line."""
+        if not self._closed:
+            self._push(line, len(line))
+
+    def put_first(self, line: bytes) -> None:
+        """Queue a line before everything that waits: the hello, which events must follow."""
+        self._queue.appendleft(line)
+        self._cost += len(line)
+        self._wake.set()
+
+    def give_up(self) -> None:
+        """Discard what waits and have the connection closed as a slow consumer."""
+        if not self._closed:
+            self.close(discard=True)
+            self._on_overflow()
+
+    def lose(self) -> None:
+        """Something upstream was lost: the next numbered event skips one number."""
+        self._lost = True
+
+    def take(self, budget: int = 1 << 18) -> list[Outgoing | bytes]:
+        """What waits, oldest first, up to about `budget` bytes and at least one."""
+        out: list[Outgoing | bytes] = []
+        taken = 0
+        while self._queue and (not out or taken < budget):
+            entry = self._queue.popleft()
+            if isinstance(entry, bytes):
+                taken += len(entry)
+                out.append(entry)
+                continue
+            event = entry.event
+            taken += event.cost
+            if event.group is not None and self._last_of_group.get(event.group) is entry:
+                del self._last_of_group[event.group]
+            out.append(Outgoing(event, self._number() if event.numbered else None))
+        self._cost -= taken
+        return out
+
+    async def wait(self) -> bool:
+        """Until something waits; False when the outbox is closed and empty."""
+        while not self._queue:
+            if self._closed:
+                return False
+            self._wake.clear()
+            await self._wake.wait()
+        return True
+
+    def close(self, *, discard: bool = False) -> None:
+        """Take no more; what waits may still leave unless discarded."""
+        self._closed = True
+        if discard:
+            self._queue.clear()
+            self._last_of_group.clear()
+            self._cost = 0
+        self._wake.set()
+
+    def _push(self, entry: _Waiting | bytes, cost: int) -> None:
+        if self._cost and self._cost + cost > self._hard:
+            self.give_up()
+            return
+        self._queue.append(entry)
+        self._cost += cost
+        self._wake.set()
+
+    def _merge(self, event: WireEvent) -> bool:
+        if event.group is None or event.merge_key is None:
+            return False
+        last = self._last_of_group.get(event.group)
+        if last is None or last.event.merge_key != event.merge_key:
+            return False
+        merged = last.event.merged(event)
+        grown = merged.cost - last.event.cost
+        if grown > 0 and self._cost + grown > self._soft:
+            self._lost = True
+            return True
+        last.event = merged
+        self._cost += grown
+        return True
+
+    def _number(self) -> int:
+        self._seq += 2 if self._lost else 1
+        self._lost = False
+        return self._seq

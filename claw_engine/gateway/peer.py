@@ -1,0 +1,76 @@
+"""One connection as the rest of the gateway sees it: who it is, what it wants, its outbox.
+
+It must not know whether a socket or the console's own process is behind it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from claw_engine.gateway.outbox import Outbox
+from claw_engine.gateway.wire_events import Audience, WireEvent
+from claw_engine.protocol.names import Scope, allows
+
+CAP_TOOLS = "tool-events"
+CAP_TRACE = "trace"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a client said of itself and what it was granted.
+
+    A `confined` client descends from one of our own runs: it may ask for `health`, nothing else.
+    """
+
+    client_id: str
+    mode: str
+    version: str = ""
+    scopes: frozenset[Scope] = frozenset()
+    caps: frozenset[str] = frozenset()
+    confined: bool = False
+
+
+class Peer:
+    """A connected client."""
+
+    def __init__(self, conn_id: str, identity: Identity, outbox: Outbox) -> None:
+        self.conn_id = conn_id
+        self.identity = identity
+        self.outbox = outbox
+        self._trace_all = False
+        self._trace_sessions: set[str] = set()
+        self._runs: set[str] = set()
+
+    def follow_trace(self, session_key: str | None) -> None:
+        """Follow the trace of one session, or of all (None)."""
+        if session_key is None:
+            self._trace_all = True
+        else:
+            self._trace_sessions.add(session_key)
+
+    def unfollow_trace(self) -> None:
+        self._trace_all = False
+        self._trace_sessions.clear()
+
+    def started(self, run_id: str) -> None:
+        """The client started this run: its tool events go there too."""
+        self._runs.add(run_id)
+
+    def forget_run(self, run_id: str) -> None:
+        self._runs.discard(run_id)
+
+    def wants(self, event: WireEvent) -> bool:
+        who = self.identity
+        if who.confined:
+            return False
+        match event.audience:
+            case Audience.ALL:
+                return allows(who.scopes, Scope.READ)
+            case Audience.APPROVERS:
+                return allows(who.scopes, Scope.APPROVALS)
+            case Audience.TRACE:
+                return self._trace_all or event.session_key in self._trace_sessions
+            case Audience.RUN_TOOLS:
+                return CAP_TOOLS in who.caps and event.run_id in self._runs
+            case Audience.TOKEN_STREAM:
+                return CAP_TRACE not in who.caps and allows(who.scopes, Scope.READ)

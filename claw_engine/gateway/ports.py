@@ -1,0 +1,171 @@
+"""What the gateway needs from the rooms below, as small interfaces.
+
+The composition root hands in one object for each; tests hand in fakes. Lanes and runs are used as
+they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from claw_engine.approvals.model import ApprovalRecord, Decision
+from claw_engine.events import EventBus
+from claw_engine.lanes import Lanes
+from claw_engine.protocol.trace import TraceEvent
+from claw_engine.runs import Runs
+from claw_engine.world import Clock, Ids
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A message for a session. `run_id` is the caller's idempotency key; `timeout_s` seconds."""
+
+    run_id: str
+    session_key: str
+    text: str
+    source: str
+    thinking: str | None = None
+    timeout_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """How a run ended. Times in ms; `error` is title and hint."""
+
+    run_id: str
+    status: str
+    text: str = ""
+    stop_reason: str = ""
+    error: tuple[str, str] | None = None
+    started_ms: int | None = None
+    ended_ms: int | None = None
+    duration_ms: int = 0
+    usage: Mapping[str, object] | None = None
+    tool_calls: Sequence[Mapping[str, object]] = ()
+
+
+class Intake(Protocol):
+    """Where messages go in and runs come out."""
+
+    async def submit(self, message: Submission) -> Sequence[str] | None:
+        """Returns once the message is durable. Raises ClawError if it cannot be accepted.
+
+        A message that means "stop" starts nothing: the ids of the runs it stops are returned.
+        """
+        ...
+
+    def known(self, run_id: str) -> Literal["active", "ended"] | None:
+        """Whether a message with this id was accepted before, and how far it is."""
+        ...
+
+    def abort(self, session_key: str, run_id: str | None) -> Sequence[str]:
+        """Stop one run or all of a session; the ids that are stopping now."""
+        ...
+
+    async def wait(self, run_id: str, timeout_s: float | None) -> RunReport | None:
+        """The end of a run; None after `timeout_s` or for a run nobody knows."""
+        ...
+
+    def live(self, session_key: str | None) -> Sequence[Sequence[TraceEvent]]:
+        """The trace so far of each run that is going on, deltas merged."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """What the session list knows of one session; `updated_at` in ms."""
+
+    key: str
+    session_id: str | None
+    updated_at: int
+    fields: Mapping[str, object]
+    """Optional fields of the row: displayName, model, totalTokens, abortedLastRun, …"""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A conversation as JSON messages, oldest first."""
+
+    session_id: str | None
+    messages: Sequence[Mapping[str, object]]
+    thinking_level: str = "off"
+
+
+class SessionsPort(Protocol):
+    def canonical(self, key: str) -> str:
+        """The full form of a session key. Raises ClawError for one that cannot be."""
+        ...
+
+    async def rows(self) -> Sequence[SessionRow]: ...
+
+    async def history(self, key: str, limit: int) -> History: ...
+
+
+class ApprovalsPort(Protocol):
+    def pending(self) -> Sequence[ApprovalRecord]: ...
+
+    def get(self, id_or_prefix: str) -> ApprovalRecord | None: ...
+
+    async def resolve(
+        self, approval_id: str, decision: Decision, by: str, reason: str
+    ) -> ApprovalRecord:
+        """Decide; the first answer wins. Raises ClawError for one that is not pending."""
+        ...
+
+    async def history(self, limit: int) -> Sequence[ApprovalRecord]: ...
+
+
+class ModelsPort(Protocol):
+    def current(self) -> Mapping[str, object]:
+        """{name, provider, id, isAI, contextWindow, error|null} of the default model."""
+        ...
+
+    def rows(self) -> Sequence[Mapping[str, object]]: ...
+
+
+class ConfigPort(Protocol):
+    async def snapshot(self) -> Mapping[str, object]:
+        """The `config.get` payload, secrets redacted."""
+        ...
+
+
+class HostPort(Protocol):
+    """The engine itself. `started_ms` is wall time."""
+
+    @property
+    def version(self) -> str: ...
+    @property
+    def state_dir(self) -> str: ...
+    @property
+    def mode(self) -> Literal["embedded", "headless"]: ...
+    @property
+    def started_ms(self) -> int: ...
+    @property
+    def permission_mode(self) -> str: ...
+    @property
+    def bypass_warning(self) -> str | None: ...
+
+    def notices(self) -> Sequence[Mapping[str, object]]: ...
+
+    def stop(self, when: Literal["now", "idle"]) -> None:
+        """Ask the engine to stop; returns at once."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayParts:
+    """Everything the gateway is wired to."""
+
+    clock: Clock
+    ids: Ids
+    bus: EventBus
+    runs: Runs
+    lanes: Lanes
+    intake: Intake
+    sessions: SessionsPort
+    approvals: ApprovalsPort
+    models: ModelsPort
+    config: ConfigPort
+    host: HostPort

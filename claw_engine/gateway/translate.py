@@ -1,0 +1,243 @@
+"""From our own trace to OpenClaw's `agent` and `chat` events.
+
+Pure: trace events in, wire events out, the only clock is the events' own `ts`. Shapes and rules:
+gateway digest §1.8-1.9. Texts are cumulative within one model call, as there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from claw_engine.gateway.wire_events import OVERHEAD, Audience, Delivery, WireEvent
+from claw_engine.protocol.trace import TraceEvent, TraceKind
+
+CHAT_DELTA_MS = 150
+"""At most one `chat` delta a run in this time (digest §1.9)."""
+
+_STOP_REASON = {"user": "rpc", "aborted": "rpc", "interrupted": "restart"}
+"""OpenClaw's word for why a run was stopped, where it is not ours."""
+
+
+@dataclass(slots=True)
+class _Run:
+    session_key: str
+    seq: int = 0
+    call_id: str = ""
+    text: list[str] = field(default_factory=list)
+    thinking: list[str] = field(default_factory=list)
+    chat_at: int = 0
+    dirty: bool = False
+    tool_names: dict[str, str] = field(default_factory=dict)
+    tool_update_at: dict[str, int] = field(default_factory=dict)
+
+
+class ChatTranslator:
+    """Follows every run that is going on; forgets it at its end."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, _Run] = {}
+
+    @property
+    def behind(self) -> bool:
+        """Whether some text has not been told in a `chat` delta yet."""
+        return any(run.dirty for run in self._runs.values())
+
+    def feed(self, event: TraceEvent, *, tokens: bool = True) -> Iterator[WireEvent]:
+        """Wire events for one trace event; without `tokens` the per-token stream is left out."""
+        run = self._runs.get(event.run_id)
+        if run is None:
+            run = self._runs[event.run_id] = _Run(event.session_key)
+        data = event.data
+        match event.kind:
+            case TraceKind.RUN_STARTED:
+                begun = {"phase": "start", "startedAt": event.ts}
+                yield self._agent(run, event, "lifecycle", begun)
+            case TraceKind.TEXT:
+                yield from self._text(run, event, tokens)
+            case TraceKind.REASONING:
+                self._enter_call(run, data)
+                delta = str(data.get("delta", ""))
+                run.thinking.append(delta)
+                if tokens:
+                    so_far = {"text": "".join(run.thinking), "delta": delta}
+                    yield self._agent(run, event, "thinking", so_far)
+            case TraceKind.CALL_ENDED:
+                yield from self._flush(event.run_id, run, event.ts)
+            case TraceKind.TOOL_STARTED | TraceKind.TOOL_OUTPUT | TraceKind.TOOL_ENDED:
+                yield from self._tool(run, event)
+            case TraceKind.RUN_ENDED:
+                yield from self._ended(run, event)
+                del self._runs[event.run_id]
+            case _:
+                pass
+
+    def flush(self, now_ms: int) -> Iterator[WireEvent]:
+        """`chat` deltas for text that waited out its 150 ms."""
+        for run_id, run in self._runs.items():
+            if run.dirty and now_ms - run.chat_at >= CHAT_DELTA_MS:
+                yield from self._flush(run_id, run, now_ms)
+
+    def forget(self) -> None:
+        """Events were lost upstream: start afresh; runs are picked up where they are."""
+        self._runs.clear()
+
+    def _enter_call(self, run: _Run, data: Mapping[str, object]) -> None:
+        call_id = str(data.get("callId", ""))
+        if call_id != run.call_id:
+            run.call_id = call_id
+            run.text.clear()
+            run.thinking.clear()
+
+    def _text(self, run: _Run, event: TraceEvent, tokens: bool) -> Iterator[WireEvent]:
+        self._enter_call(run, event.data)
+        delta = str(event.data.get("delta", ""))
+        run.text.append(delta)
+        run.dirty = True
+        if tokens:
+            so_far = {"text": "".join(run.text), "delta": delta}
+            yield self._agent(run, event, "assistant", so_far)
+        if event.ts - run.chat_at >= CHAT_DELTA_MS:
+            yield from self._flush(event.run_id, run, event.ts)
+
+    def _flush(self, run_id: str, run: _Run, now_ms: int) -> Iterator[WireEvent]:
+        if not run.dirty:
+            return
+        run.dirty = False
+        run.chat_at = now_ms
+        text = "".join(run.text)
+        extra = {"message": _message(text, now_ms)}
+        yield self._chat(run_id, run, "delta", extra, len(text))
+
+    def _tool(self, run: _Run, event: TraceEvent) -> Iterator[WireEvent]:
+        data = event.data
+        tool_id = str(data.get("toolCallId", ""))
+        out: dict[str, object]
+        if event.kind is TraceKind.TOOL_STARTED:
+            run.tool_names[tool_id] = str(data.get("name", ""))
+            out = {"phase": "start", "args": data.get("args", {})}
+        elif event.kind is TraceKind.TOOL_OUTPUT:
+            if event.ts - run.tool_update_at.get(tool_id, 0) < CHAT_DELTA_MS:
+                return
+            run.tool_update_at[tool_id] = event.ts
+            out = {"phase": "update"}
+        else:
+            run.tool_update_at.pop(tool_id, None)
+            out = {"phase": "result", "isError": data.get("status") != "ok"}
+        name = run.tool_names.get(tool_id) or str(data.get("name", ""))
+        yield self._agent(run, event, "tool", {"name": name, "toolCallId": tool_id, **out})
+
+    def _ended(self, run: _Run, event: TraceEvent) -> Iterator[WireEvent]:
+        data, now = event.data, event.ts
+        yield from self._flush(event.run_id, run, now)
+        text = str(data.get("text") or "")
+        message = {"message": _message(text, now)} if text else {}
+        match data.get("status"):
+            case "done":
+                yield self._agent(run, event, "lifecycle", {"phase": "end", "endedAt": now})
+                yield self._chat(event.run_id, run, "final", message, len(text))
+            case "failed":
+                why = _error_text(data.get("error"))
+                end = {"phase": "error", "error": why, "endedAt": now}
+                yield self._agent(run, event, "lifecycle", end)
+                yield self._chat(event.run_id, run, "error", {"errorMessage": why}, len(why))
+            case status:
+                end = {"phase": "end", "endedAt": now, "aborted": True}
+                yield self._agent(run, event, "lifecycle", end)
+                key = str(data.get("stopReason") or status or "user")
+                extra = {**message, "stopReason": _STOP_REASON.get(key, key)}
+                yield self._chat(event.run_id, run, "aborted", extra, len(text))
+
+    def _agent(
+        self, run: _Run, event: TraceEvent, stream: str, data: Mapping[str, object]
+    ) -> WireEvent:
+        run.seq += 1
+        payload = {
+            "runId": event.run_id,
+            "stream": stream,
+            "data": data,
+            "sessionKey": event.session_key,
+            "seq": run.seq,
+            "ts": event.ts,
+        }
+        streaming = stream in ("assistant", "thinking")
+        audience = Audience.TOKEN_STREAM if streaming else Audience.ALL
+        if stream == "tool":
+            audience = Audience.RUN_TOOLS
+        grown = sum(len(str(v)) for v in data.values())
+        return WireEvent(
+            "agent",
+            payload,
+            cost=OVERHEAD + grown,
+            delivery=Delivery.DROPPABLE if streaming else Delivery.MUST,
+            numbered=stream != "tool",
+            audience=audience,
+            run_id=event.run_id,
+            session_key=event.session_key,
+            group=("agent", event.run_id),
+            merge_key=(stream, run.call_id) if streaming else None,
+        )
+
+    def _chat(
+        self, run_id: str, run: _Run, state: str, extra: Mapping[str, object], size: int
+    ) -> WireEvent:
+        payload = {
+            "runId": run_id,
+            "sessionKey": run.session_key,
+            "seq": run.seq,
+            "state": state,
+            **extra,
+        }
+        delta = state == "delta"
+        return WireEvent(
+            "chat",
+            payload,
+            cost=OVERHEAD + size,
+            delivery=Delivery.DROPPABLE if delta else Delivery.MUST,
+            run_id=run_id,
+            session_key=run.session_key,
+            group=("chat", run_id),
+            merge_key="delta" if delta else None,
+        )
+
+
+def _message(text: str, now_ms: int) -> dict[str, object]:
+    content = [{"type": "text", "text": text}]
+    return {"role": "assistant", "content": content, "timestamp": now_ms}
+
+
+def _error_text(error: object) -> str:
+    if isinstance(error, Mapping):
+        return " ".join(str(error[k]) for k in ("title", "hint") if error.get(k)) or "run failed"
+    return str(error or "run failed")
+
+
+def trace_event(event: TraceEvent) -> WireEvent:
+    """Our own `trace` event, for the connections that subscribed."""
+    delta = event.merge_key() is not None
+    size = len(str(event.data.get("delta", ""))) if delta else _rough_size(event.data)
+    return WireEvent(
+        "trace",
+        event.to_json(),
+        cost=OVERHEAD + size,
+        delivery=Delivery.DROPPABLE if delta else Delivery.MUST,
+        numbered=False,
+        audience=Audience.TRACE,
+        run_id=event.run_id,
+        session_key=event.session_key,
+        group=("trace", event.run_id),
+        merge_key=event.merge_key(),
+    )
+
+
+def _rough_size(data: Mapping[str, object]) -> int:
+    """Bytes of the texts in `data`, roughly; lists of parts count 150 each."""
+    size = 0
+    for value in data.values():
+        if isinstance(value, str):
+            size += len(value)
+        elif isinstance(value, list | tuple):
+            size += 150 * len(value)
+        elif isinstance(value, Mapping):
+            size += 32 + _rough_size(value)
+    return size

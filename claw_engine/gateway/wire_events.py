@@ -1,0 +1,94 @@
+"""Events on their way to clients: what one is, what it costs, and how two become one.
+
+A `WireEvent` is shared by every connection that gets it; its JSON is made once, when the first
+socket wants it. It must not know sockets, queues or who listens.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+OVERHEAD = 256
+"""Bytes that an event costs besides its text: an estimate that keeps the books of an outbox."""
+
+
+class Delivery(StrEnum):
+    MUST = "must"
+    """Delivered, or the connection is closed."""
+    DROPPABLE = "droppable"
+    """Left out for a client that is far behind; the client is then told to read again."""
+
+
+class Audience(StrEnum):
+    """Which connections get an event, besides the scope it needs."""
+
+    ALL = "all"
+    APPROVERS = "approvers"
+    TRACE = "trace"
+    """Those that subscribed to the trace of the event's session."""
+    RUN_TOOLS = "run-tools"
+    """Those with the cap `tool-events` that started the event's run."""
+    TOKEN_STREAM = "token-stream"
+    """Everyone but clients with the cap `trace`, which get the same tokens there."""
+
+
+@dataclass(slots=True)
+class _Cache:
+    body: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WireEvent:
+    """One event for clients.
+
+    `cost` is an estimate in bytes. `numbered` events take the connection's next `seq`; targeted
+    ones carry none (gateway digest §1.8). Two neighbours of one `group` with one `merge_key` may
+    become one while they wait.
+    """
+
+    name: str
+    payload: Mapping[str, object]
+    cost: int = OVERHEAD
+    delivery: Delivery = Delivery.MUST
+    numbered: bool = True
+    audience: Audience = Audience.ALL
+    run_id: str = ""
+    session_key: str = ""
+    group: Hashable | None = None
+    merge_key: Hashable | None = None
+    _cache: _Cache = field(default_factory=_Cache, compare=False, repr=False)
+
+    def line(self, seq: int | None) -> bytes:
+        """The event as one line of JSON, with the connection's number."""
+        body = self._cache.body
+        if body is None:
+            head = {"type": "event", "event": self.name, "payload": self.payload}
+            body = self._cache.body = json_bytes(head)[:-1]
+        if seq is None:
+            return body + b"}\n"
+        return b'%b,"seq":%d}\n' % (body, seq)
+
+    def merged(self, newer: WireEvent) -> WireEvent:
+        """This event and a newer one with the same `merge_key`, as one.
+
+        `agent` and `trace` deltas add up; of all others the newer replaces the older.
+        """
+        if self.name not in ("agent", "trace"):
+            return newer
+        old_data, new_data = self.payload["data"], newer.payload["data"]
+        if not isinstance(old_data, Mapping) or not isinstance(new_data, Mapping):
+            return newer
+        delta = f"{old_data.get('delta', '')}{new_data.get('delta', '')}"
+        payload = {**newer.payload, "data": {**new_data, "delta": delta}}
+        grown = len(str(new_data.get("delta", "")))
+        cost = self.cost + grown if self.name == "trace" else newer.cost + len(delta)
+        return replace(newer, payload=payload, cost=cost, _cache=_Cache())
+
+
+def json_bytes(value: object) -> bytes:
+    """Compact UTF-8 JSON. Raises ValueError for NaN, TypeError for what JSON cannot hold."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,142 @@
+"""The outbox: bounded, merging, numbered late (case GW-01)."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claw_engine.gateway.outbox import Outbox, Outgoing
+from claw_engine.gateway.translate import trace_event
+from claw_engine.gateway.wire_events import Delivery, WireEvent
+from claw_engine.protocol.trace import TraceKind
+from tests.gateway.rig import Tracer
+
+
+def outbox(soft: int = 1000, hard: int = 2000) -> tuple[Outbox, list[str]]:
+    closed: list[str] = []
+    return Outbox(lambda: closed.append("slow"), soft_limit=soft, hard_limit=hard), closed
+
+
+def delta(cost: int = 100) -> WireEvent:
+    return WireEvent("agent", {}, cost, Delivery.DROPPABLE)
+
+
+def must(name: str = "chat", cost: int = 100) -> WireEvent:
+    return WireEvent(name, {}, cost)
+
+
+def seqs(items: list[Outgoing | bytes]) -> list[int | None]:
+    return [item.seq for item in items if isinstance(item, Outgoing)]
+
+
+def test_a_slow_client_gets_one_gap_and_every_must_deliver() -> None:
+    box, closed = outbox(soft=5_000, hard=10_000)
+    for _ in range(500):
+        box.put(delta())
+    for name in ("exec.approval.requested", "chat", "agent"):
+        box.put(must(name))
+    items = box.take(1 << 20)
+    names = [item.event.name for item in items if isinstance(item, Outgoing)]
+    assert names[-3:] == ["exec.approval.requested", "chat", "agent"]
+    numbers = [n for n in seqs(items) if n is not None]
+    gaps = [b - a for a, b in pairwise(numbers) if b != a + 1]
+    first_gap = numbers[0] - 1
+    assert [g for g in [first_gap, *(g - 1 for g in gaps)] if g] == [1]
+    box.put(must())
+    assert seqs(box.take()) == [numbers[-1] + 1]
+    assert closed == []
+
+
+def test_must_deliver_over_the_hard_limit_gives_the_connection_up() -> None:
+    box, closed = outbox(soft=1000, hard=2000)
+    for _ in range(30):
+        box.put(must())
+    assert closed == ["slow"]
+    assert box.closed
+    assert box.take() == []
+
+
+def test_one_huge_answer_fits_when_nothing_else_waits() -> None:
+    box, closed = outbox(hard=2000)
+    box.put_line(b"x" * 5000)
+    assert closed == []
+    assert box.take() == [b"x" * 5000]
+
+
+def test_trace_deltas_of_one_run_and_call_merge_and_the_text_is_whole() -> None:
+    box, _ = outbox(soft=1 << 20, hard=1 << 21)
+    a, b = Tracer("a"), Tracer("b")
+    for n in range(50):
+        box.put(trace_event(a(TraceKind.TEXT, callId="c1", delta=f"{n} ")))
+        box.put(trace_event(b(TraceKind.TEXT, callId="c1", delta="b")))
+    items = [i.event.payload for i in box.take(1 << 20) if isinstance(i, Outgoing)]
+    texts = {str(p["runId"]): p["data"]["delta"] for p in items}  # type: ignore[index]  # JSON
+    assert len(items) == 2
+    assert texts == {"a": "".join(f"{n} " for n in range(50)), "b": "b" * 50}
+
+
+def test_a_delta_does_not_jump_over_another_event_of_its_run() -> None:
+    box, _ = outbox()
+    t = Tracer("a")
+    box.put(trace_event(t(TraceKind.TEXT, callId="c1", delta="one")))
+    box.put(trace_event(t(TraceKind.TOOL_STARTED, toolCallId="t", name="exec", args={})))
+    box.put(trace_event(t(TraceKind.TEXT, callId="c1", delta="two")))
+    kinds = [i.event.payload["kind"] for i in box.take() if isinstance(i, Outgoing)]
+    assert kinds == ["text", "tool.started", "text"]
+
+
+def test_a_shared_event_is_encoded_once_and_numbered_for_each() -> None:
+    event = WireEvent("tick", {"ts": 1})
+    assert json.loads(event.line(1)) == {
+        "type": "event", "event": "tick", "payload": {"ts": 1}, "seq": 1,
+    }  # fmt: skip
+    assert json.loads(event.line(None)) == {"type": "event", "event": "tick", "payload": {"ts": 1}}
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("droppable"), st.integers(1, 400)),
+            st.tuples(st.just("must"), st.integers(1, 60)),
+            st.tuples(st.just("targeted"), st.integers(1, 60)),
+            st.tuples(st.just("take"), st.integers(1, 2000)),
+        ),
+        max_size=120,
+    )
+)
+def test_numbers_skip_exactly_one_for_a_stretch_of_losses(steps: list[tuple[str, int]]) -> None:
+    box, closed = outbox(soft=1000, hard=100_000)
+    sent_must, got_must, numbers = 0, 0, [0]
+    dropped_stretches = 0
+    before = box.cost
+    for step, size in steps:
+        before = box.cost
+        match step:
+            case "droppable":
+                box.put(delta(size))
+                dropped_stretches += before + size > 1000
+            case "must":
+                box.put(must(cost=size))
+                sent_must += 1
+            case "targeted":
+                box.put(WireEvent("trace", {}, size, numbered=False))
+            case _:
+                for item in box.take(size):
+                    assert isinstance(item, Outgoing)
+                    got_must += item.event.name == "chat"
+                    if item.seq is not None:
+                        numbers.append(item.seq)
+    for item in box.take(1 << 30):
+        assert isinstance(item, Outgoing)
+        got_must += item.event.name == "chat"
+        if item.seq is not None:
+            numbers.append(item.seq)
+    steps_between = [b - a for a, b in pairwise(numbers)]
+    assert all(step in (1, 2) for step in steps_between)
+    assert steps_between.count(2) <= dropped_stretches
+    assert got_must == sent_must
+    assert box.cost == 0
+    assert closed == []
