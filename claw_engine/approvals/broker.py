@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,7 +71,7 @@ class Broker:
         self._journal = RequestJournal(world, path)
         self._waiting: dict[str, _Waiting] = {}
         self._closed: deque[ApprovalRecord] = deque(maxlen=REMEMBERED)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[ApprovalRecord | None]] = set()
 
     async def start(self) -> None:
         """Read the history; whatever a dead engine left open expires with reason `restart`.
@@ -119,7 +119,7 @@ class Broker:
         waiting = _Waiting(record, asyncio.get_running_loop().create_future())
         self._waiting[record.id] = waiting
         waiting.timer = self._world.clock.call_later(
-            timeout / 1000, lambda: self._later(self._expire(waiting, "timeout"))
+            timeout / 1000, lambda: self._later(waiting, "timeout")
         )
         self._publish(ApprovalRequested(record))
         if on_pending is not None:
@@ -127,7 +127,7 @@ class Broker:
         try:
             return Outcome(await waiting.future)
         except asyncio.CancelledError:
-            self._later(self._expire(waiting, "cancelled"))
+            self._later(waiting, "cancelled")
             raise
 
     async def resolve(
@@ -237,7 +237,7 @@ class Broker:
         except JournalError:
             waiting.end = None
             if record.decision and self._world.clock.now_ms() >= record.expires_at_ms:
-                self._later(self._expire(waiting, "timeout"))
+                self._later(waiting, "timeout")
             raise
         self._finish(waiting, record)
 
@@ -295,11 +295,10 @@ class Broker:
         except StateDiskError as error:
             raise JournalError(error.title, hint=error.hint) from error
 
-    def _later(self, work: Coroutine[object, object, ApprovalRecord | None]) -> None:
-        async def run() -> None:
-            await work
-
-        task = asyncio.get_running_loop().create_task(run(), name="approval-expiry")
+    def _later(self, waiting: _Waiting, reason: str) -> None:
+        task = asyncio.get_running_loop().create_task(
+            self._expire(waiting, reason), name="approval-expiry"
+        )
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -27,8 +27,16 @@ UNDERSTOOD = [
     ("echo 'a\\b'", [["echo", "a\\b"]], []),
     ('echo "a\\"b\\\\c\\d"', [["echo", 'a"b\\c\\d']], []),
     ("echo '$(id)' '`id`' '*' '> x' '#'", [["echo", "$(id)", "`id`", "*", "> x", "#"]], []),
-    ('echo "|" "&&" ";" "(" "*" "~" "#" "{}"', [["echo", *"| && ; ( * ~ # {}".split()]], []),
-    ("echo a#b HEAD~2 a=b %1 ^x + @ !", [["echo", "a#b", "HEAD~2", *"a=b %1 ^x + @ !".split()]], []),
+    (
+        'echo "|" "&&" ";" "(" "*" "~" "#" "{}"',
+        [["echo", *["|", "&&", ";", "(", "*", "~", "#", "{}"]]],
+        [],
+    ),
+    (
+        "echo a#b HEAD~2 a=b %1 ^x + @ !",
+        [["echo", "a#b", "HEAD~2", *["a=b", "%1", "^x", "+", "@", "!"]]],
+        [],
+    ),
     ("echo \\$HOME \\* \\`id\\`", [["echo", "$HOME", "*", "`id`"]], []),
     ('grep "foo$" x', [["grep", "foo$", "x"]], []),
     ("echo 'two\nlines'", [["echo", "two\nlines"]], []),
@@ -37,7 +45,9 @@ UNDERSTOOD = [
 ]
 
 
-@pytest.mark.parametrize(("command", "argvs", "operators"), UNDERSTOOD, ids=[c for c, *_ in UNDERSTOOD])
+@pytest.mark.parametrize(
+    ("command", "argvs", "operators"), UNDERSTOOD, ids=[c for c, *_ in UNDERSTOOD]
+)
 def test_understood_commands_are_split_into_literal_words(
     command: str, argvs: list[list[str]], operators: list[str] | None
 ) -> None:
