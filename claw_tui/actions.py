@@ -1,0 +1,424 @@
+"""What the operator's commands do: calls to the engine and moves between views. The
+application mixes this in; keys, palette and command line all end here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from claw_tui import themes
+from claw_tui.screens.page import Page
+from claw_tui.store import cmdline
+from claw_tui.store.blocks import BlockKind, summarize_args
+from claw_tui.store.store import Link, Pane
+from claw_tui.store.wire import Json, flag, texts
+from claw_tui.terminal.display import PaintingApp
+from claw_tui.widgets.composer import Composer
+from claw_tui.widgets.host import UiClock
+from claw_tui.widgets.sessions import SessionList
+
+if TYPE_CHECKING:
+    from claw_tui.armed import Gatekeeper
+    from claw_tui.link import LinkTask
+    from claw_tui.screens.approvals import ApprovalsScreen
+    from claw_tui.screens.main import MainScreen
+    from claw_tui.store.store import Store
+    from claw_tui.widgets.ink import Ink
+
+TWICE_SECONDS = 2.0
+"""Within this time a second press of X or ctrl+c counts as the second."""
+
+
+class Actions(PaintingApp[str]):
+    store: Store
+    link: LinkTask
+    keeper: Gatekeeper
+    clock: UiClock
+    main: MainScreen
+    ink: Ink
+    _last_x = float("-inf")
+    _last_ctrl_c = float("-inf")
+    _mouse_on = True
+
+    def refuse(self, why: str) -> None:
+        raise NotImplementedError
+
+    def go(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
+        """Run a command beside the message loop, so that no key waits for the engine."""
+        raise NotImplementedError
+
+    # ── views ───────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def page(self) -> Page:
+        """The full-size view on top, whatever small page lies over it."""
+        for screen in reversed(self.screen_stack):
+            if isinstance(screen, Page):
+                return screen
+        return self.main
+
+    async def action_view(self, view: str) -> None:
+        """Show one of the nine views; disarms whatever was armed."""
+        view = str(view)
+        if self.page.view == view:
+            return
+        self.keeper.disarm()
+        while isinstance(self.screen, Page) and self.screen is not self.main:
+            await self.pop_screen()
+        if view == "1":
+            self.main.focus_pane()
+        elif view == "8":
+            from claw_tui.screens.approvals import ApprovalsScreen  # lazily: start-up cost
+
+            await self.push_screen(ApprovalsScreen())
+        else:
+            from claw_tui.screens.ask import GreyPage
+
+            await self.push_screen(GreyPage(view))
+        self.store.wake()
+
+    async def action_approvals(self) -> None:
+        if self.page is self.screen or self.screen is self.main:
+            await self.action_view("8")
+
+    async def action_type(self) -> None:
+        await self.action_view("1")
+        self.main.type()
+
+    def action_keys(self) -> None:
+        from claw_tui.screens.help import HelpPage
+
+        self.push_screen(HelpPage())
+
+    def action_palette(self) -> None:
+        self.action_command_palette()
+
+    def action_redraw(self) -> None:
+        """Forget what the terminal is thought to show and paint all of it."""
+        self.screen.refresh(layout=True)
+        self.screen._compositor._dirty_regions.clear()
+        self.refresh(layout=True)
+        self.store.mark()
+
+    # ── stopping ────────────────────────────────────────────────────────────────────────────
+
+    async def action_ladder(self) -> None:
+        """ctrl+c: a selection is copied; a run of this session is stopped; else twice quits."""
+        focused = self.focused
+        chosen = focused.selected_text if isinstance(focused, Composer) else ""
+        chosen = chosen or self.screen.get_selected_text() or ""
+        now = self.clock.monotonic()
+        if chosen:
+            self.copy_to_clipboard(chosen)
+            self.store.notice("info", "copied")
+        elif self.store.conversation().active_run() is not None:
+            await self.action_stop()
+        elif now - self._last_ctrl_c <= TWICE_SECONDS:
+            self._last_ctrl_c = float("-inf")
+            self.action_ask_quit()
+        else:
+            self._last_ctrl_c = now
+            self.refuse("nothing runs here; ctrl+c again within 2 s to leave")
+
+    async def action_stop(self) -> None:
+        key = self.store.selected
+        talk = self.store.conversation()
+        if talk.active_run() is None and not talk.queued:
+            self.refuse("no run is going on in this session")
+            return
+        answer = await self.link.call("chat.abort", {"sessionKey": key})
+        if answer is not None:
+            stopped = flag(answer, "aborted", True)
+            self.store.notice("info", "stopping the run" if stopped else "it had already ended")
+
+    async def action_stop_all(self) -> None:
+        now = self.clock.monotonic()
+        if now - self._last_x > TWICE_SECONDS:
+            self._last_x = now
+            self.refuse("X again within 2 s stops every run and pauses")
+            return
+        self._last_x = float("-inf")
+        answer = await self.link.call("runs.stopAll", {})
+        if answer is not None:
+            self.store.notice(
+                "warn", f"stopped {len(texts(answer, 'runIds'))} runs; PAUSED", hint="P resumes"
+            )
+
+    async def action_pause(self) -> None:
+        paused = self.store.lanes.paused
+        if await self.link.call("lanes.resume" if paused else "lanes.pause", {}) is not None:
+            self.store.lanes.apply({"paused": not paused})
+            self.store.notice("info", "resumed" if paused else "paused: no new run starts")
+            self.store.mark(*Pane)
+
+    def action_ask_quit(self) -> None:
+        from claw_tui.screens.ask import QuitPage
+
+        if isinstance(self.screen, QuitPage):
+            return
+        alive = []
+        for number, words in (
+            (self.store.lanes.active, "running"),
+            (self.store.lanes.queued, "queued"),
+            (len(self.store.queue.pending), "waiting for you"),
+        ):
+            if number:
+                alive.append(f"{number} {words}")
+        self.push_screen(QuitPage(self.store.engine.mode == "embedded", alive), self._quit)
+
+    def _quit(self, what: str | None) -> None:
+        if what:
+            self.exit(what)
+
+    # ── sessions and messages ───────────────────────────────────────────────────────────────
+
+    async def open_session(self, key: str, *, typing: bool = True) -> None:
+        self.store.select(key)
+        if typing:
+            await self.action_type()
+        if self.store.link is Link.CONNECTED and not self.store.conversation(key).loaded:
+            await self.link.load_history(key)
+
+    async def on_session_list_opened(self, message: SessionList.Opened) -> None:
+        await self.open_session(message.key)
+
+    def on_composer_submitted(self, message: Composer.Submitted) -> None:
+        self.go(lambda: self.send(message.text))
+
+    async def send(self, text: str) -> None:
+        """Hand a message to the engine; what could not be sent goes back into the composer."""
+        key = self.store.selected
+        answer = await self.link.call(
+            "chat.send",
+            {
+                "sessionKey": key,
+                "message": text,
+                "idempotencyKey": str(uuid4()),
+            },
+        )
+        if answer is None and not self.main.composer.text:
+            self.main.composer.text = text
+            self.main.composer.move_cursor(self.main.composer.document.end)
+
+    # ── approvals ───────────────────────────────────────────────────────────────────────────
+
+    async def on_approvals_screen_wanted(self, message: ApprovalsScreen.Wanted) -> None:
+        match message.verb:
+            case "later":
+                await self.action_view("1")
+            case "allow":
+                self.go(lambda: self.resolve(message.card, "allow-once"))
+            case "deny":
+                self.go(lambda: self.resolve(message.card, "deny"))
+            case "reason":
+                self._deny_with_reason(message.card)
+            case "always":
+                self._always_page(message.card)
+            case "batch":
+                self._batch_page()
+            case _:
+                self._queue_filter()
+
+    async def resolve(self, card: str, decision: str, reason: str = "") -> None:
+        params = {"id": card, "decision": decision}
+        if reason:
+            params["reason"] = reason
+        answer = await self.link.call("exec.approval.resolve", params)
+        if answer is None:
+            self.keeper.again()
+        else:
+            self.store.queue.resolved(_decided(answer, card, decision, reason))
+        self.store.mark(*Pane)
+
+    def _deny_with_reason(self, card: str) -> None:
+        from claw_tui.screens.ask import Prompt
+
+        def done(reason: str | None) -> None:
+            if reason is None:
+                self.keeper.again()
+                self.store.mark(*Pane)
+            else:
+                self.go(lambda: self.resolve(card, "deny", reason.strip()))
+
+        self.push_screen(
+            Prompt(
+                "Deny, because…  (the model reads this)",
+                hint="enter deny · esc back",
+                needed="write a reason, or esc and n to deny",
+            ),
+            done,
+        )
+
+    def _always_page(self, card_id: str) -> None:
+        from claw_tui.screens.ask import ArmedPage
+        from claw_tui.widgets.cardpaint import always_lines
+
+        card = self.store.queue.pending.get(card_id)
+        if card is None or card.always.refusal:
+            return
+
+        def done(yes: bool | None) -> None:
+            if yes:
+                self.go(lambda: self.resolve(card_id, "allow-always"))
+
+        self.push_screen(
+            ArmedPage(
+                f"always:{card_id}",
+                "Allow always?",
+                lambda width: always_lines(card, width, self.ink),
+            ),
+            done,
+        )
+
+    def _batch_page(self) -> None:
+        from claw_tui.screens.ask import ArmedPage
+        from claw_tui.widgets.cardpaint import batch_lines
+
+        queue = self.store.queue
+        cards = [card for card in queue.ordered() if card.id in queue.marked]
+
+        def done(yes: bool | None) -> None:
+            for card in cards if yes else ():
+                if card.id in queue.pending:
+                    self.go(partial(self.resolve, card.id, "allow-once"))
+
+        subject = "batch:" + ",".join(card.id for card in cards)
+        self.push_screen(
+            ArmedPage(
+                subject,
+                f"{len(cards)} marked requests",
+                lambda width: batch_lines(cards, width, self.ink),
+            ),
+            done,
+        )
+
+    def _queue_filter(self) -> None:
+        from claw_tui.screens.approvals import ApprovalsScreen
+
+        page = self.page
+        if isinstance(page, ApprovalsScreen):
+            self._prompt_filter(page.needle, page.filter)
+
+    # ── prompts ─────────────────────────────────────────────────────────────────────────────
+
+    def _prompt_filter(self, needle: str, take: Callable[[str], None]) -> None:
+        from claw_tui.screens.ask import Prompt
+
+        def done(text: str | None) -> None:
+            if text is not None:
+                take(text.strip())
+
+        self.push_screen(Prompt("Filter", needle, "! inverts · empty: all · esc back"), done)
+
+    def action_filter(self) -> None:
+        """The session list's filter, from the list itself."""
+        sessions = self.main.query_one(SessionList)
+
+        def take(needle: str) -> None:
+            sessions.needle = needle
+            sessions.pull()
+
+        self._prompt_filter(sessions.needle, take)
+
+    def action_command(self) -> None:
+        from claw_tui.screens.ask import Prompt
+
+        def done(text: str | None) -> None:
+            if text is not None:
+                self.go(lambda: self.command(text))
+
+        names = list(self.store.sessions.rows)
+        self.push_screen(
+            Prompt(
+                "Command",
+                hint="tab completes · enter · esc back",
+                complete=lambda raw: cmdline.complete(raw, names, sorted(self.available_themes)),
+            ),
+            done,
+        )
+
+    async def command(self, raw: str) -> None:
+        """Run one command line."""
+        parsed = cmdline.parse(raw)
+        if parsed.verb is None:
+            self.refuse(parsed.problem)
+            return
+        match parsed.verb.name:
+            case "pause" | "resume":
+                if self.store.lanes.paused is (parsed.verb.name == "pause"):
+                    self.refuse("paused already" if self.store.lanes.paused else "not paused")
+                else:
+                    await self.action_pause()
+            case "stopall":
+                self._last_x = self.clock.monotonic()
+                await self.action_stop_all()
+            case "session":
+                await self.open_session(self._session_key(parsed.argument))
+            case "new":
+                await self.open_session(f"agent:main:{parsed.argument.replace(' ', '-')}")
+            case "theme":
+                self._set_theme(parsed.argument)
+            case "quit":
+                self.action_ask_quit()
+            case "help":
+                self.action_keys()
+            case name:
+                await self.run_action(name)
+
+    def _session_key(self, name: str) -> str:
+        rows = self.store.sessions.rows
+        if name in rows:
+            return name
+        matches = [key for key in rows if key.endswith(f":{name}")]
+        return matches[0] if matches else name
+
+    def _set_theme(self, name: str) -> None:
+        if name in self.available_themes:
+            self.theme = name
+        else:
+            known = [t for t in self.available_themes if t.startswith("claw-")]
+            self.refuse(f"no theme {name}; ours: {', '.join(sorted(known))}")
+
+    # ── small things ────────────────────────────────────────────────────────────────────────
+
+    def action_copy(self) -> None:
+        block = self.main.conversation.chosen()
+        if block is None:
+            self.refuse("select something first: j k in the conversation")
+            return
+        text = block.text
+        if block.kind is BlockKind.TOOL and block.tool is not None:
+            text = summarize_args(block.tool.args) + (f"\n{text}" if text else "")
+        self.copy_to_clipboard(text)
+        self.store.notice("info", f"copied {len(text)} characters")
+
+    def action_mouse(self) -> None:
+        """Hand the mouse to the terminal for its own selection, or take it back."""
+        name = "_disable_mouse_support" if self._mouse_on else "_enable_mouse_support"
+        switch = getattr(self._driver, name, None)
+        if switch is None:
+            self.refuse("this terminal has no mouse to hand over")
+            return
+        switch()
+        self._mouse_on = not self._mouse_on
+        self.store.notice(
+            "info", "mouse: ours" if self._mouse_on else "mouse: the terminal's", hint="M switches"
+        )
+
+    def load_themes(self) -> None:
+        """Register what the theme files hold; a broken file is a toast, nothing else."""
+        found, problems = themes.load_all(themes.theme_dirs())
+        for theme in found:
+            self.register_theme(theme)
+        for problem in problems:
+            self.store.notice("error", problem, hint="the theme before stays")
+
+
+def _decided(answer: Json, card: str, decision: str, reason: str) -> Json:
+    """The record of the answer, or what we know of it from a gateway that returns none."""
+    record = answer.get("record")
+    if isinstance(record, dict):
+        return record
+    return {"id": card, "decision": decision, "reason": reason, "resolvedBy": "you"}

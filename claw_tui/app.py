@@ -1,0 +1,246 @@
+"""The application: one store, one link to the engine, one painter's timer. Keys and views are
+in `actions.py` and `screens/`; this file only ties frames, keys and time together."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import SystemCommand
+from textual.binding import BindingType
+from textual.events import Event, Key, Paste, Resize
+from textual.timer import Timer
+
+from claw_engine.client.base import Client
+from claw_tui.actions import Actions
+from claw_tui.armed import Gatekeeper
+from claw_tui.keymap import Facts, bindings, view_bindings
+from claw_tui.link import LinkTask
+from claw_tui.screens.main import MainScreen
+from claw_tui.screens.page import Page
+from claw_tui.store.store import Pane, Store
+from claw_tui.themes import DEFAULT_ANSI, DEFAULT_DARK
+from claw_tui.widgets.card import CardKeys
+from claw_tui.widgets.host import UiClock
+from claw_tui.widgets.ink import Ink
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from textual.command import Provider
+    from textual.screen import Screen
+
+PULL_SECONDS = 0.05
+"""The store is pulled at most this often (20 Hz; design: painting budget)."""
+SMALLEST = (60, 16)
+
+FALLBACK_VARIABLES = {
+    "claw-line": "#444c5c",
+    "claw-line-focus": "#7aa2f7",
+    "claw-line-warn": "#e6b455",
+    "claw-bar": "#1a2130",
+    "claw-text": "#d5dbe8",
+    "claw-faint": "#6b7488",
+    "claw-muted": "#98a2b3",
+    "claw-key": "#56c7c0",
+}
+"""For themes that are not ours."""
+
+
+class SystemClock:
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+def _palette_provider() -> type[Provider]:
+    from claw_tui.palette import ClawCommands  # lazily: only when the palette opens
+
+    return ClawCommands
+
+
+class ClawApp(Actions):
+    """The console of one engine. `run` returns "headless", "stop" or None."""
+
+    TITLE = "claw-tui"
+    CSS = ""
+    ENABLE_COMMAND_PALETTE = True
+    COMMAND_PALETTE_BINDING = "ctrl+p"
+    COMMANDS = {_palette_provider}  # noqa: RUF012 - Textual's
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("any", "nav"), *view_bindings()]
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        theme: str = "",
+        clock: UiClock | None = None,
+        mouse_motion: bool = False,
+    ) -> None:
+        self.clock = clock or SystemClock()
+        self.store = Store()
+        self.refusal = ""
+        self.ink = Ink({}, dark=True, ansi=False)
+        self._wanted_theme = theme
+        self._pull_timer: Timer | None = None
+        self._last_pull = float("-inf")
+        self._ticker: Timer | None = None
+        self._armed_timer: Timer | None = None
+        self._jobs: set[asyncio.Task[None]] = set()
+        super().__init__(mouse_motion=mouse_motion)
+        self.keeper = Gatekeeper(self.gate, self.clock, self._arming_changed)
+        self.link = LinkTask(client, self.store, on_reset=self._link_reset)
+        self.main = MainScreen()
+        self.load_themes()
+
+    # ── life ────────────────────────────────────────────────────────────────────────────────
+
+    def get_default_screen(self) -> Screen[None]:
+        return self.main
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return FALLBACK_VARIABLES
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        return ()
+
+    def on_mount(self) -> None:
+        self.animation_level = "none"
+        self.theme_changed_signal.subscribe(self, lambda theme: self._theme_changed())
+        wanted = self._wanted_theme or (DEFAULT_ANSI if self.no_color else DEFAULT_DARK)
+        if wanted not in self.available_themes:
+            self.store.notice("warn", f"no theme {wanted}", hint=":theme NAME")
+            wanted = DEFAULT_DARK if DEFAULT_DARK in self.available_themes else self.theme
+        self.theme = wanted
+        self._theme_changed()
+        self._ticker = self.set_interval(1.0, self._tick, pause=True)
+        self.store.wake = self._wake
+        self.store.mark(*Pane)
+        self.go(self.link.run)
+
+    async def on_unmount(self) -> None:
+        self.store.wake = lambda: None
+        await self.link.close()
+        for job in list(self._jobs):
+            job.cancel()
+
+    def go(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
+        task = asyncio.create_task(_run(work))
+        self._jobs.add(task)
+        task.add_done_callback(self._job_done)
+
+    def _job_done(self, task: asyncio.Task[None]) -> None:
+        self._jobs.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            if isinstance(error, Exception):
+                self._handle_exception(error)
+            else:
+                raise error
+
+    # ── painting ────────────────────────────────────────────────────────────────────────────
+
+    def _wake(self) -> None:
+        """Something is dirty: look at it at the next tick, at most 20 times a second."""
+        if self._pull_timer is None and self.is_running:
+            wait = max(0.001, self._last_pull + PULL_SECONDS - time.monotonic())
+            self._pull_timer = self.set_timer(wait, self._pull_store)
+
+    def _pull_store(self) -> None:
+        self._pull_timer = None
+        self._last_pull = time.monotonic()
+        if self.store.bells:
+            self.store.bells = 0
+            self.bell()
+        dirty = self.store.take_dirty()
+        for screen in self.screen_stack:
+            if isinstance(screen, Page) and screen.is_mounted and screen.pull(dirty):
+                self._wake()
+        if self._ticker is not None:
+            if self.store.busy():
+                self._ticker.resume()
+            else:
+                self._ticker.pause()
+
+    def _tick(self) -> None:
+        """Once a second, only while something on the screen counts seconds."""
+        if self.store.expire(self.clock.now_ms()):
+            self.keeper.disarm()
+        if self.store.busy():
+            self.store.mark(Pane.STATUS, Pane.APPROVALS, Pane.CONVERSATION)
+
+    def _theme_changed(self) -> None:
+        theme = self.current_theme
+        self.ink = Ink(
+            {**self.theme_variables, **theme.variables}, dark=theme.dark, ansi=theme.ansi
+        )
+        for screen in self.screen_stack:
+            if isinstance(screen, Page):
+                screen.repaint()
+        self.store.mark(*Pane)
+
+    # ── keys and the arming rule ────────────────────────────────────────────────────────────
+
+    async def on_event(self, event: Event) -> None:
+        if isinstance(event, Key):
+            self.keeper.key()
+            if self.refusal:
+                self.refuse("")
+        elif isinstance(event, Paste):
+            self.keeper.paste()
+        await super().on_event(event)
+
+    def refuse(self, why: str) -> None:
+        """Say why a key did nothing; stays until the next key."""
+        self.refusal = why
+        self.store.mark(Pane.STATUS)
+
+    def facts(self) -> Facts:
+        page, store = self.page, self.store
+        draft = page is self.main and self.main.is_mounted and bool(self.main.composer.text)
+        return Facts(
+            page.mode,
+            store.conversation().active_run() is not None,
+            len(store.queue.pending),
+            store.lanes.paused,
+            page.pane_name,
+            draft,
+        )
+
+    def _arming_changed(self, ready_in: float) -> None:
+        """Show whether the keys are live: now, and again when the quiet time is over."""
+        if self._armed_timer is not None:
+            self._armed_timer.stop()
+            self._armed_timer = None
+        if 0 < ready_in < 60:
+            self._armed_timer = self.set_timer(ready_in + 0.01, self._show_armed)
+
+    def _show_armed(self) -> None:
+        from claw_tui.screens.ask import ArmedPage
+
+        if isinstance(self.screen, ArmedPage):
+            self.screen.show()
+        for keys in self.screen.query(CardKeys):
+            keys.refresh()
+
+    def _link_reset(self) -> None:
+        self.keeper.disarm()
+        self.store.mark(*Pane)
+
+    def on_resize(self, event: Resize) -> None:
+        self.keeper.disarm()
+        small = event.size.width < SMALLEST[0] or event.size.height < SMALLEST[1]
+        from claw_tui.screens.ask import TooSmall
+
+        if small and not isinstance(self.screen, TooSmall):
+            self.push_screen(TooSmall())
+        elif not small and isinstance(self.screen, TooSmall):
+            self.pop_screen()
+        self.store.mark(*Pane)
+
+
+async def _run(work: Callable[[], Coroutine[object, object, None]]) -> None:
+    await work()

@@ -1,0 +1,277 @@
+"""Every key of the console in one table: stable ids, what it does, where it works. Bindings,
+hint line, help page and palette all come from here, so they cannot disagree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from textual.binding import Binding, BindingType
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """`where`: any (also while typing), type, nav, pane (view 1), list, talk (conversation),
+    card, queue (view 8), ask (pages that take `y`)."""
+
+    id: str
+    keys: str
+    shown: str
+    label: str
+    help: str
+    where: str
+    action: str
+    priority: bool = False
+
+
+KEYS = (
+    Key(
+        "app.stop",
+        "ctrl+c",
+        "ctrl+c",
+        "stop",
+        "copy a selection; else stop this session's run; twice: quit dialog",
+        "any",
+        "ladder",
+        True,
+    ),
+    Key(
+        "app.approvals",
+        "f2",
+        "F2",
+        "approvals",
+        "open the approval queue",
+        "any",
+        "approvals",
+        True,
+    ),
+    Key("app.palette", "ctrl+p", "ctrl+p", "palette", "search all commands", "any", "palette"),
+    Key(
+        "app.redraw",
+        "ctrl+l",
+        "ctrl+l",
+        "redraw",
+        "paint the whole screen again",
+        "any",
+        "redraw",
+        True,
+    ),
+    Key("app.quit_now", "ctrl+q", "ctrl+q", "quit", "quit dialog", "any", "ask_quit", True),
+    Key(
+        "type.nav",
+        "escape",
+        "esc",
+        "nav",
+        "close a popup; else leave the message as it is and give the letters their meaning",
+        "type",
+        "nav",
+    ),
+    Key("type.send", "enter", "enter", "send", "send the message", "type", ""),
+    Key(
+        "type.newline",
+        "ctrl+j",
+        "ctrl+j",
+        "newline",
+        "a new line (also: \\ before enter)",
+        "type",
+        "",
+    ),
+    Key("type.history", "up", "↑", "history", "earlier messages, from the first line", "type", ""),
+    Key("nav.type", "i", "i", "type", "write a message", "nav", "type"),
+    Key("nav.approvals", "a", "a", "approvals", "open the approval queue", "nav", "approvals"),
+    Key("nav.stop", "s", "s", "stop", "stop the selected session's run", "nav", "stop"),
+    Key(
+        "nav.stop_all",
+        "X",
+        "X X",
+        "stop all",
+        "twice within 2 s: stop every run and pause",
+        "nav",
+        "stop_all",
+    ),
+    Key("nav.pause", "P", "P", "pause", "start no new runs; again: resume", "nav", "pause"),
+    Key(
+        "nav.next",
+        "tab,right_square_bracket",
+        "tab",
+        "next pane",
+        "next pane, also ]",
+        "pane",
+        "pane(1)",
+    ),
+    Key(
+        "nav.prev",
+        "shift+tab,left_square_bracket",
+        "[",
+        "pane back",
+        "previous pane",
+        "pane",
+        "pane(-1)",
+    ),
+    Key("nav.zoom", "z", "z", "zoom", "one pane on the whole screen; again: back", "pane", "zoom"),
+    Key("nav.copy", "c", "c", "copy", "copy what is selected (OSC 52)", "nav", "copy"),
+    Key(
+        "nav.mouse",
+        "M",
+        "M",
+        "mouse",
+        "hand the mouse back to the terminal; again: take it",
+        "nav",
+        "mouse",
+    ),
+    Key("nav.command", "colon", ":", "command", "command line", "nav", "command"),
+    Key("nav.help", "question_mark", "?", "all keys", "all keys", "nav", "keys"),
+    Key("nav.quit", "q", "q", "quit", "quit dialog", "nav", "ask_quit"),
+    Key("list.down", "j,down", "j", "down", "down", "list", "move(1)"),
+    Key("list.up", "k,up", "k", "up", "up", "list", "move(-1)"),
+    Key("list.top", "g,home", "g", "first", "first", "list", "edge(-1)"),
+    Key("list.end", "G,end", "G", "last", "last", "list", "edge(1)"),
+    Key("list.page_down", "pagedown", "pgdn", "page", "a page down", "list", "page(1)"),
+    Key("list.page_up", "pageup", "pgup", "page", "a page up", "list", "page(-1)"),
+    Key("list.open", "enter", "enter", "open", "open or close what is selected", "list", "open"),
+    Key("list.filter", "slash", "/", "filter", "filter this list (! inverts)", "list", "filter"),
+    Key(
+        "talk.left",
+        "h,left",
+        "h",
+        "page back",
+        "earlier page of an opened output",
+        "talk",
+        "leaf(-1)",
+    ),
+    Key(
+        "talk.right", "l,right", "l", "page on", "later page of an opened output", "talk", "leaf(1)"
+    ),
+    Key("card.allow", "y", "y", "once", "allow this once", "card", "allow"),
+    Key("card.deny", "n", "n", "deny", "deny", "card", "deny"),
+    Key(
+        "card.reason",
+        "r",
+        "r",
+        "deny with reason",
+        "deny, with a reason for the model",
+        "card",
+        "reason",
+    ),
+    Key(
+        "card.always", "w", "w", "always…", "see what allowing always would mean", "card", "always"
+    ),
+    Key(
+        "card.details", "enter", "enter", "details", "all fields of the request", "card", "details"
+    ),
+    Key("card.mark", "space", "space", "mark", "mark for one answer to several", "card", "mark"),
+    Key("card.later", "escape", "esc", "later", "back; nothing is decided", "card", "later"),
+    Key("card.down", "j,down", "j", "next", "next request", "card", "move(1)"),
+    Key("card.up", "k,up", "k", "previous", "previous request", "card", "move(-1)"),
+    Key(
+        "card.scroll_down",
+        "pagedown",
+        "pgdn",
+        "scroll",
+        "scroll the command",
+        "card",
+        "scroll_card(1)",
+    ),
+    Key(
+        "card.scroll_up",
+        "pageup",
+        "pgup",
+        "scroll",
+        "scroll the command",
+        "card",
+        "scroll_card(-1)",
+    ),
+    Key(
+        "queue.filter",
+        "slash",
+        "/",
+        "filter",
+        "filter the queue by command, session or agent",
+        "queue",
+        "filter",
+    ),
+    Key("ask.yes", "y", "y", "yes", "do it", "ask", "yes"),
+    Key("ask.scroll_down", "pagedown", "pgdn", "scroll", "scroll", "ask", "scroll(1)"),
+    Key("ask.scroll_up", "pageup", "pgup", "scroll", "scroll", "ask", "scroll(-1)"),
+    Key("ask.no", "escape,n", "esc", "back", "back; nothing is decided", "ask", "no"),
+)
+
+VIEWS = (
+    ("1", "Console", ""),
+    ("2", "Prompt", "the request of a run, part by part; this engine does not record requests yet"),
+    ("3", "Context", "pruning and compaction; this engine does not compact yet"),
+    ("4", "Memory", "files and search; this engine keeps no memory index yet"),
+    ("5", "Schedule", "cron jobs and heartbeat; this engine has no scheduler yet"),
+    ("6", "Lanes", "width, drop and move; the gauges are on the right of view 1"),
+    ("7", "Channels", "accounts and pairing; this engine has no channels yet"),
+    ("8", "Approvals", ""),
+    ("9", "Logs", "follow and filter; this engine does not serve its log yet"),
+)
+
+
+def bindings(*wheres: str) -> list[BindingType]:
+    """Textual bindings of the given places, with their stable ids."""
+    return [
+        Binding(k.keys, k.action, k.label, id=k.id, show=False, priority=k.priority)
+        for k in KEYS
+        if k.where in wheres and k.action
+    ]
+
+
+def view_bindings() -> list[BindingType]:
+    return [
+        Binding(number, f"view({number})", name, id=f"view.{name.lower()}", show=False)
+        for number, name, _ in VIEWS
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What decides which keys are worth showing now."""
+
+    mode: str
+    """TYPE, NAV, CARD, ASK or TEXT (a one-line prompt)."""
+    running: bool = False
+    waiting: int = 0
+    paused: bool = False
+    pane: str = "conversation"
+    draft: bool = False
+    extra: tuple[tuple[str, str], ...] = field(default=())
+
+
+_BY_ID = {key.id: key for key in KEYS}
+
+
+def hints(facts: Facts) -> tuple[list[tuple[str, str]], tuple[str, str] | None]:
+    """The five or six keys that make sense now, and the one at the right edge."""
+
+    def pick(*ids: str) -> list[tuple[str, str]]:
+        return [(_BY_ID[i].shown, _BY_ID[i].label) for i in ids]
+
+    wait = ["app.approvals"] if facts.waiting else []
+    match facts.mode:
+        case "TYPE":
+            ids = ["type.send", "type.newline"] if facts.draft else ["type.nav", "app.palette"]
+            ids += wait or ([] if facts.draft else ["app.approvals"])
+            ids += ["app.stop"] if facts.running else ([] if facts.draft else ["type.newline"])
+            return pick(*ids), ("esc ?", "all keys")
+        case "CARD":
+            if not facts.waiting:
+                return pick("card.later"), ("?", "all keys")
+            return pick("card.down", "card.up", "card.scroll_down", "queue.filter", "card.later"), (
+                "?",
+                "all keys",
+            )
+        case "ASK":
+            return pick("ask.yes", "ask.no"), None
+        case "TEXT":
+            return list(facts.extra), None
+        case _:
+            ids = ["nav.type"]
+            ids += ["nav.approvals"] if facts.waiting else []
+            ids += ["nav.stop"] if facts.running else []
+            ids += ["list.down", "list.open", "nav.next"]
+            ids += ["list.filter"] if facts.pane == "sessions" else ["nav.copy"]
+            keys = pick(*ids)
+            if facts.paused:
+                keys.insert(1, ("P", "resume"))
+            return keys[:7], ("?", "all keys")

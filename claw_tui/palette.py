@@ -1,0 +1,54 @@
+"""Our commands for ctrl+p: every key of NAV, every session, every theme. Names are shown as
+plain text. Imported when the palette opens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+
+from claw_tui.actions import Actions
+from claw_tui.keymap import KEYS, VIEWS
+from claw_tui.store.sanitize import line
+from claw_tui.store.sessions import short_key
+
+
+class ClawCommands(Provider):
+    def _all(self) -> list[tuple[str, str, Callable[[], object]]]:
+        app = self.app
+        assert isinstance(app, Actions)
+        out: list[tuple[str, str, Callable[[], object]]] = [
+            (f"{key.label}  ({key.shown})", key.help, partial(app.run_action, key.action))
+            for key in KEYS
+            if key.where in ("any", "nav") and key.action and key.id != "app.palette"
+        ]
+        out += [
+            (f"view {number}: {name}", words or "open this view", partial(app.action_view, number))
+            for number, name, words in VIEWS
+        ]
+        out += [
+            (
+                f"session {line(short_key(row.key))}",
+                line(row.key),
+                partial(app.open_session, row.key),
+            )
+            for row in app.store.sessions.ordered()[:200]
+        ]
+        out += [
+            (f"theme {theme}", "change the colours", partial(app.command, f"theme {theme}"))
+            for theme in sorted(app.available_themes)
+        ]
+        return out
+
+    async def discover(self) -> Hits:
+        for name, words, run in self._all():
+            yield DiscoveryHit(Content(name), run, name, Content(words).plain)
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for name, words, run in self._all():
+            score = matcher.match(name)
+            if score > 0:
+                yield Hit(score, Content(name), run, name, Content(words).plain)

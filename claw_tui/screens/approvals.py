@@ -1,0 +1,244 @@
+"""View 8: the queue, the card of the selected request, and what was decided before. Shows and
+moves; deciding is the application's, behind the arming rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.events import Resize
+from textual.message import Message
+
+from claw_tui.armed import Gatekeeper
+from claw_tui.keymap import bindings
+from claw_tui.screens.page import Page
+from claw_tui.store.approvals import Approval
+from claw_tui.store.sanitize import line
+from claw_tui.store.store import Pane
+from claw_tui.store.words import countdown
+from claw_tui.widgets.bars import Banner, HintBar, StatusBar
+from claw_tui.widgets.card import ArmedLines, CardKeys, Lines
+from claw_tui.widgets.cardpaint import body_lines, card_title, foot_lines, why_lines
+from claw_tui.widgets.cells import clip, spans
+from claw_tui.widgets.host import host
+from claw_tui.widgets.lineview import set_title
+from claw_tui.widgets.queue import HistoryList, QueueList
+
+QUEUE_LINES = 5
+"""Lines of the queue beside a card on a small screen; more on a large one."""
+
+
+class HasKeeper(Protocol):
+    keeper: Gatekeeper
+
+
+class ApprovalsScreen(Page):
+    CSS_PATH = "approvals.tcss"
+    BINDINGS = [*bindings("card"), *bindings("queue")]  # noqa: RUF012 - Textual's
+    view = "8"
+    mode = "CARD"
+
+    @dataclass
+    class Wanted(Message):
+        """A key asked for something about `card`: allow, deny, reason, always or later."""
+
+        verb: str
+        card: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.selected = ""
+        self.needle = ""
+        self.details = False
+        self._index = 0
+
+    def compose(self) -> ComposeResult:
+        yield StatusBar()
+        yield Banner()
+        yield QueueList("queue")
+        with Vertical(id="card"):
+            yield Lines("why")
+            yield ArmedLines("command")
+            yield Lines("foot")
+            yield CardKeys("keys")
+        yield Lines("warning")
+        yield HistoryList("history")
+        yield HintBar()
+
+    @property
+    def keeper(self) -> Gatekeeper:
+        return cast(HasKeeper, self.app).keeper
+
+    # ── pulling ─────────────────────────────────────────────────────────────────────────────
+
+    def pull(self, dirty: set[Pane]) -> bool:
+        super().pull(dirty)
+        if self.is_mounted and self.size.width:
+            self._show()
+        return False
+
+    def card(self) -> Approval | None:
+        return host(self).store.queue.pending.get(self.selected)
+
+    def _show(self) -> None:
+        store = host(self).store
+        rows = store.queue.ordered(self.needle)
+        self._keep_selection(rows)
+        room = self.size.height - 3 - (1 if self.query_one(Banner).display else 0)
+        queue, history = self.query_one(QueueList), self.query_one(HistoryList)
+        frame = self.query_one("#card", Vertical)
+        listed = min(len(rows), QUEUE_LINES if room < 30 else 12)
+        queue.display = bool(rows)
+        queue.styles.height = listed + 2
+        set_title(queue, "Approvals", f"/ {self.needle}" if self.needle else "")
+        queue.show(rows, self._index)
+        card = self.card()
+        self.keeper.select(card.id if card and self.app.screen is self else self.keeper.state.card)
+        frame.display = card is not None
+        used = self._warning() + (listed + 2 if rows else 0)
+        if card is not None:
+            used += self._show_card(card, len(rows), room - used)
+        left = room - used
+        history.display = left >= 3
+        history.styles.height = max(3, left)
+        set_title(history, "Decided", "" if rows else "nothing waits for you")
+        history.show(store.queue.history)
+
+    def _keep_selection(self, rows: list[Approval]) -> None:
+        ids = [item.id for item in rows]
+        if self.selected in ids:
+            self._index = ids.index(self.selected)
+            return
+        self._index = max(0, min(self._index, len(ids) - 1))
+        self.selected = ids[self._index] if ids else ""
+        self.details = False
+
+    def _show_card(self, card: Approval, total: int, room: int) -> int:
+        """Fill the card into at most `room` lines; returns the lines it takes."""
+        ink, width = host(self).ink, self.size.width - 5
+        host(self).store.queue.viewed.add(card.id)
+        why, foot = why_lines(card, width, ink), foot_lines(card, width, ink)
+        body = body_lines(card, width, ink, details=self.details)
+        fixed = len(why) + len(foot) + 1 + 2 + 2
+        height = max(3, min(len(body), room - fixed))
+        self.query_one("#why", Lines).show(why)
+        command = self.query_one("#command", ArmedLines)
+        command.present(card.id, body, height)
+        self.query_one("#foot", Lines).show(foot)
+        keys = self.query_one(CardKeys)
+        keys.card = card
+        keys.refresh()
+        frame = self.query_one("#card", Vertical)
+        frame.styles.height = height + fixed
+        frame.set_class(card.dangerous, "-danger")
+        left = f" {countdown(card.left_ms(host(self).clock.now_ms()))} left "
+        title = clip(
+            line(card_title(card, self._index + 1, total)), self.size.width - 9 - len(left)
+        )
+        gap = max(1, self.size.width - 8 - len(title) - len(left))
+        frame.border_title = Content(f"{title} {'─' * gap}{left}")
+        below = len(body) - height
+        frame.border_subtitle = (
+            Content(f" {below} more lines · pgdn ") if below > 0 else Content("")
+        )
+        return height + fixed
+
+    def _warning(self) -> int:
+        """The engine's sentence about bypassing, in full, where decisions are made."""
+        store, ink = host(self).store, host(self).ink
+        lines = self.query_one("#warning", Lines)
+        words = line(store.engine.bypass)
+        lines.display = bool(words)
+        if words:
+            lines.show(
+                [
+                    spans(
+                        [
+                            (" ⚠ ", ink("warn", "b")),
+                            (clip(words, self.size.width - 4), ink("muted")),
+                        ]
+                    )
+                ]
+            )
+        return 1 if words else 0
+
+    def on_resize(self, event: Resize) -> None:
+        self.call_after_refresh(host(self).store.mark, Pane.APPROVALS)
+
+    def on_screen_resume(self) -> None:
+        self.keeper.disarm()
+        self.refresh(layout=True)
+        host(self).store.mark(Pane.APPROVALS)
+
+    # ── keys ────────────────────────────────────────────────────────────────────────────────
+
+    def action_move(self, step: int) -> None:
+        rows = host(self).store.queue.ordered(self.needle)
+        if rows:
+            self._index = max(0, min(len(rows) - 1, self._index + step))
+            self.selected = rows[self._index].id
+            self.details = False
+            self._show()
+
+    def action_scroll_card(self, step: int) -> None:
+        self.query_one("#command", ArmedLines).turn(step)
+
+    def action_details(self) -> None:
+        self.details = not self.details
+        self._show()
+
+    def action_mark(self) -> None:
+        why = host(self).store.queue.mark(self.selected) if self.selected else "nothing waits"
+        if why:
+            host(self).refuse(why)
+        self._show()
+
+    def filter(self, needle: str) -> None:
+        self.needle = needle
+        self.keeper.disarm()
+        host(self).store.mark(Pane.APPROVALS)
+
+    def action_filter(self) -> None:
+        self.post_message(self.Wanted("filter", self.selected))
+
+    def action_allow(self) -> None:
+        self._ask("allow")
+
+    def action_deny(self) -> None:
+        self._ask("deny")
+
+    def action_reason(self) -> None:
+        self._ask("reason")
+
+    def action_always(self) -> None:
+        card = self.card()
+        if card is None:
+            host(self).refuse("nothing waits")
+        elif card.always.refusal:
+            host(self).refuse(f"always is not offered: {card.always.refusal}")
+        elif not card.always.patterns:
+            host(self).refuse("always is not offered for this request")
+        else:
+            self.post_message(self.Wanted("always", card.id))
+
+    def action_later(self) -> None:
+        if self.details:
+            self.action_details()
+        else:
+            self.post_message(self.Wanted("later", self.selected))
+
+    def _ask(self, verb: str) -> None:
+        """Only a key that found this very card armed gets through."""
+        if not self.selected:
+            host(self).refuse("nothing waits for you")
+            return
+        if verb == "allow" and host(self).store.queue.marked:
+            self.post_message(self.Wanted("batch", self.selected))
+            return
+        if self.keeper.take(self.selected):
+            self.post_message(self.Wanted(verb, self.selected))
+        else:
+            host(self).refuse(self.keeper.why_not())

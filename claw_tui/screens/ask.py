@@ -1,0 +1,284 @@
+"""Small pages over a view: a decision that needs a second look, a one-line prompt, the quit
+question, all keys, a view without an engine, a terminal that is too small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, cast
+
+from rich.style import Style
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.events import Key, Resize
+from textual.screen import ModalScreen
+from textual.strip import Strip
+from textual.widgets import Input
+
+from claw_tui.keymap import VIEWS, bindings
+from claw_tui.screens.page import Page
+from claw_tui.store.sanitize import line
+from claw_tui.widgets.bars import Banner, HintBar, StatusBar
+from claw_tui.widgets.card import ArmedLines, HasKeeper, Lines
+from claw_tui.widgets.cells import clip, spans, wrap
+from claw_tui.widgets.host import host
+from claw_tui.widgets.lineview import set_title
+
+Painter = Callable[[int], list[Strip]]
+
+
+class ArmedPage(ModalScreen[bool]):
+    """Shows lines about a subject and takes `y` once they were seen (the arming rule)."""
+
+    CSS_PATH = "ask.tcss"
+    BINDINGS = bindings("ask")
+    AUTO_FOCUS = ""
+
+    def __init__(self, subject: str, title: str, painter: Painter) -> None:
+        super().__init__()
+        self.subject = subject
+        self._title_words = title
+        self._painter = painter
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="box"):
+            yield ArmedLines("lines")
+            yield Lines("ask-keys")
+
+    def on_mount(self) -> None:
+        set_title(self.query_one("#box"), self._title_words)
+        keeper = cast(HasKeeper, self.app).keeper
+        keeper.select(self.subject)
+        self.call_after_refresh(self.show)
+
+    def on_resize(self, event: Resize) -> None:
+        self.call_after_refresh(self.show)
+
+    def show(self) -> None:
+        ink = host(self).ink
+        width = min(100, self.size.width - 4) - 4
+        lines = self._painter(width)
+        self.query_one("#lines", ArmedLines).present(
+            self.subject, lines, max(3, self.size.height - 8)
+        )
+        armed = cast(HasKeeper, self.app).keeper.armed()
+        pen = ink("key", "b") if armed else ink("faint")
+        self.query_one("#ask-keys", Lines).show(
+            [
+                spans(
+                    [
+                        (" y", pen),
+                        (" yes, do it   ", ink("text" if armed else "faint")),
+                        ("esc", ink("key", "b")),
+                        (" back", ink("text")),
+                    ]
+                )
+            ]
+        )
+
+    def action_yes(self) -> None:
+        keeper = cast(HasKeeper, self.app).keeper
+        if keeper.take(self.subject):
+            self.dismiss(True)
+        else:
+            host(self).refuse(keeper.why_not())
+            self.show()
+
+    def action_no(self) -> None:
+        self.dismiss(False)
+
+    def action_scroll(self, step: int) -> None:
+        self.query_one("#lines", ArmedLines).turn(step)
+
+
+class Prompt(ModalScreen[str | None]):
+    """One line of text: a reason, a filter, a command. Nothing typed here is a key."""
+
+    CSS_PATH = "ask.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "cancel", "back", show=False),
+        Binding("tab", "complete", "complete", show=False),
+    ]
+
+    def __init__(
+        self,
+        label: str,
+        value: str = "",
+        hint: str = "",
+        *,
+        complete: Callable[[str], list[str]] | None = None,
+        needed: str = "",
+    ) -> None:
+        super().__init__()
+        self._label, self._value, self._hint = label, value, hint
+        self._complete = complete
+        self._needed = needed
+        """Said when nothing was typed; empty when that is fine."""
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="prompt"):
+            yield Lines("candidates")
+            with Vertical(id="line"):
+                yield Input(self._value, id="input", compact=True, select_on_focus=False)
+
+    def on_mount(self) -> None:
+        box = self.query_one("#prompt")
+        set_title(box, self._label, self._hint or "enter · esc back")
+        field = self.query_one(Input)
+        field.cursor_blink = False
+        field.focus()
+        self._candidates(self._value)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self._candidates(event.value)
+
+    def _candidates(self, value: str) -> None:
+        lines = self.query_one("#candidates", Lines)
+        found = self._complete(value)[:5] if self._complete else []
+        lines.display = bool(found)
+        ink = host(self).ink
+        lines.show(
+            [spans([("  ", Style.null()), (clip(line(text), 60), ink("muted"))]) for text in found]
+        )
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        if self._needed and not event.value.strip():
+            set_title(self.query_one("#prompt"), self._label, self._needed)
+            return
+        self.dismiss(event.value)
+
+    def action_complete(self) -> None:
+        field = self.query_one(Input)
+        found = self._complete(field.value) if self._complete else []
+        if found:
+            field.value = found[0] + ("" if " " in found[0] else " ")
+            field.cursor_position = len(field.value)
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)
+
+
+class QuitPage(ModalScreen[str | None]):
+    """What becomes of the engine: h keeps it running without a screen, s stops it."""
+
+    CSS_PATH = "ask.tcss"
+    AUTO_FOCUS = ""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "choose('')", "cancel", id="quit.cancel", show=False),
+        Binding("h,enter", "choose('headless')", "leave running", id="quit.headless", show=False),
+        Binding("s", "choose('stop')", "stop the engine", id="quit.stop", show=False),
+    ]
+
+    def __init__(self, embedded: bool, alive: list[str]) -> None:
+        super().__init__()
+        self._embedded = embedded
+        self._alive = alive
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="box"):
+            yield Lines("lines")
+
+    def on_mount(self) -> None:
+        set_title(self.query_one("#box"), "Leave the console?")
+        ink = host(self).ink
+        words = (
+            f"Still going: {', '.join(self._alive)}."
+            if self._alive
+            else "Nothing is running or waiting."
+        )
+        keys = [
+            ("h", "leave the engine running, without a screen"),
+            ("s", "stop the engine: runs are stopped, everything is on disk"),
+            ("esc", "stay here"),
+        ]
+        if not self._embedded:
+            keys[0] = ("h", "leave; the engine is another process and goes on")
+        out = [spans([])]
+        out += [spans([(f" {text}", ink("text"))]) for text in wrap(words, 60)]
+        out.append(spans([]))
+        out += [
+            spans([(f"  {key:>3}", ink("key", "b")), (f"  {label}", ink("muted"))])
+            for key, label in keys
+        ]
+        self.query_one("#lines", Lines).show([*out, spans([])])
+
+    def action_choose(self, what: str) -> None:
+        self.dismiss(what or None)
+
+
+class GreyPage(Page):
+    """A view whose engine is not there yet: says what it will show, and why not now."""
+
+    CSS_PATH = "ask.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "app.view('1')", "back", show=False)]
+
+    def __init__(self, view: str) -> None:
+        super().__init__()
+        self.view = view
+
+    def compose(self) -> ComposeResult:
+        yield StatusBar()
+        yield Banner()
+        yield Lines("grey")
+        yield HintBar()
+
+    def on_mount(self) -> None:
+        ink = host(self).ink
+        _, name, words = next(item for item in VIEWS if item[0] == self.view)
+        sentence = f"{words[0].upper()}{words[1:]}."
+        self.query_one("#grey", Lines).show(
+            [
+                spans([]),
+                spans([(f"  {self.view} ", ink("faint")), (name, ink("muted", "b"))]),
+                spans([]),
+                *(spans([(f"    {t}", ink("faint"))]) for t in wrap(sentence, 68)),
+                spans([]),
+                spans(
+                    [
+                        ("    ", ink("faint")),
+                        ("1", ink("key")),
+                        (" console   ", ink("faint")),
+                        ("8", ink("key")),
+                        (" approvals", ink("faint")),
+                    ]
+                ),
+            ]
+        )
+
+
+class TooSmall(ModalScreen[None]):
+    """Below 60x16 nothing can be shown honestly, approvals least of all."""
+
+    CSS_PATH = "ask.tcss"
+    AUTO_FOCUS = ""
+
+    def compose(self) -> ComposeResult:
+        yield Lines("small")
+
+    def on_mount(self) -> None:
+        self.show()
+
+    def on_resize(self, event: Resize) -> None:
+        self.show()
+
+    def show(self) -> None:
+        ink, waiting = host(self).ink, len(host(self).store.queue.pending)
+        words = [
+            "This terminal is too small:",
+            f"{self.app.size.width}x{self.app.size.height}, 60x16 is needed.",
+            f"{waiting} approvals wait." if waiting else "",
+            "ctrl+c leaves.",
+        ]
+        width = max(2, self.app.size.width - 2)
+        self.query_one("#small", Lines).show(
+            [spans([(f" {text}", ink("warn"))]) for part in words for text in wrap(part, width)]
+        )
+
+    def on_key(self, event: Key) -> None:
+        event.stop()
+
+
+def plain(text: str) -> Content:
+    """Outside text for a Textual widget: never markup."""
+    return Content(line(text))

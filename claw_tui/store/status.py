@@ -1,0 +1,113 @@
+"""The status line as data: segments with shorter forms, given up in a fixed order until the
+line fits. The waiting approvals and the connection are never given up. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from claw_tui.store.sanitize import line
+from claw_tui.store.sessions import short_key
+from claw_tui.store.store import Link, Store
+from claw_tui.store.words import countdown
+
+BYPASS_SHORT = "approvals can be bypassed"
+
+
+@dataclass(slots=True)
+class Seg:
+    role: str
+    forms: list[str]
+    """Longest first; an empty form drops the segment."""
+
+    @property
+    def shown(self) -> str:
+        return self.forms[0]
+
+
+def segments(store: Store, now_ms: int, width: int, wide_bar: bool = False) -> list[Seg]:
+    """The segments that fit `width` cells with two spaces between them."""
+    segs = _all(store, now_ms, wide_bar)
+    order = [
+        ("ctx", 1),
+        ("model", 1),
+        ("bypass", 1),
+        ("where", 1),
+        ("ctx", 2),
+        ("runs", 1),
+        ("model", 2),
+        ("where", 2),
+        ("perm", 1),
+        ("bypass", 2),
+        ("waiting", 1),
+        ("runs", 2),
+    ]
+    by_role = {seg.role: seg for seg in segs}
+    for role, level in order:
+        if _width(segs) <= width:
+            break
+        seg = by_role.get(role)
+        if seg is not None and len(seg.forms) > 1 and level:
+            seg.forms.pop(0)
+    return [seg for seg in segs if seg.shown]
+
+
+def _width(segs: list[Seg]) -> int:
+    from rich.cells import cell_len  # only this function measures
+
+    shown = [cell_len(seg.shown) for seg in segs if seg.shown]
+    return sum(shown) + 2 * max(0, len(shown) - 1)
+
+
+def _all(store: Store, now_ms: int, wide_bar: bool) -> list[Seg]:
+    engine = store.engine
+    host = line(engine.host or "local")
+    session = line(short_key(store.selected))
+    out = [Seg("where", [f"{host}·{session}", _cut(f"{host}·{session}", 16), _cut(session, 8)])]
+    out.append(_model(store))
+    out.append(Seg("perm", [line(engine.permission)]))
+    if engine.bypass:
+        out.append(Seg("bypass", [f"⚠ {BYPASS_SHORT}", "⚠ bypassable", "⚠ bypassable"]))
+    percent = store.context_percent()
+    if percent is not None:
+        forms = [f"ctx {percent}%", f"{percent}%", ""]
+        if wide_bar:
+            filled = min(10, round(percent / 10))
+            forms.insert(0, f"ctx {'▓' * filled}{'░' * (10 - filled)} {percent}%")
+        out.append(Seg("ctx", forms))
+    active, queued = store.lanes.active, store.lanes.queued
+    if active or queued:
+        busy = f"▶{active}" + (f" q{queued}" if queued else "")
+        out.append(Seg("runs", [busy, busy, ""]))
+    waiting = len(store.queue.pending)
+    if waiting:
+        left = countdown(store.queue.shortest_ms(now_ms) or 0)
+        out.append(Seg("waiting", [f"⏸ {waiting} wait {left} [a]", f"⏸{waiting} {left} [a]"]))
+    out.append(_link(store))
+    if store.lanes.paused:
+        out.append(Seg("paused", ["PAUSED"]))
+    return out
+
+
+def _model(store: Store) -> Seg:
+    engine = store.engine
+    name = line(engine.model) or "no model"
+    short = line(engine.model.split("/")[-1]) if engine.is_ai else line(engine.model.split("/")[0])
+    if engine.model_error:
+        return Seg("model_error", [f"{_cut(short or 'model', 16)}: cannot be used"])
+    if not engine.is_ai:
+        return Seg("model", [f"{name} (not an AI)", f"{short} (not an AI)"])
+    return Seg("model", [name, _cut(short, 24), _cut(short, 14)])
+
+
+def _link(store: Store) -> Seg:
+    match store.link:
+        case Link.CONNECTED:
+            return Seg("on", ["●"])
+        case Link.CONNECTING:
+            return Seg("off", ["◌ connecting"])
+        case _:
+            return Seg("off", ["○ connection lost"])
+
+
+def _cut(text: str, cells: int) -> str:
+    return text if len(text) <= cells else text[: cells - 1] + "…"

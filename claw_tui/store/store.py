@@ -1,0 +1,277 @@
+"""The one place that knows what is true on the screen. `apply` takes an event frame in O(1)
+and marks panes dirty; painting pulls later. It never calls the engine and never paints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from claw_engine.protocol.names import DEFAULT_SESSION
+from claw_tui.store.approvals import Queue
+from claw_tui.store.conversation import Conversation
+from claw_tui.store.history import blocks_from_history
+from claw_tui.store.lanes import Lanes
+from claw_tui.store.sessions import Sessions
+from claw_tui.store.wire import EMPTY, Json, flag, maybe_num, num, obj, objs, text
+
+
+class Pane(StrEnum):
+    SESSIONS = "sessions"
+    CONVERSATION = "conversation"
+    LANES = "lanes"
+    APPROVALS = "approvals"
+    STATUS = "status"
+    TOAST = "toast"
+
+
+class Link(StrEnum):
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    code: str
+    level: str
+    title: str
+    text: str = ""
+    hint: str = ""
+    sticky: bool = False
+    ts_ms: int = 0
+
+
+@dataclass(slots=True)
+class Engine:
+    """What `status` says, as far as the console shows it."""
+
+    host: str = ""
+    version: str = ""
+    mode: str = ""
+    model: str = ""
+    is_ai: bool = True
+    model_error: str = ""
+    context_window: int = 0
+    permission: str = "guarded"
+    bypass: str = ""
+    methods: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class Store:
+    """`wake` is called after a change; the painter decides when to look at `dirty`."""
+
+    selected: str = DEFAULT_SESSION
+    sessions: Sessions = field(default_factory=Sessions)
+    conversations: dict[str, Conversation] = field(default_factory=dict)
+    lanes: Lanes = field(default_factory=Lanes)
+    queue: Queue = field(default_factory=Queue)
+    engine: Engine = field(default_factory=Engine)
+    notices: list[Notice] = field(default_factory=list)
+    link: Link = Link.CONNECTING
+    link_words: str = ""
+    bells: int = 0
+    """Requests that have not rung yet; the app rings and clears."""
+    refetch: set[str] = field(default_factory=set)
+    """What the link should ask the engine for again: sessions, status, approvals."""
+    dirty: set[Pane] = field(default_factory=set)
+    wake: Callable[[], None] = lambda: None
+
+    # ── marking ─────────────────────────────────────────────────────────────────────────────
+
+    def mark(self, *panes: Pane) -> None:
+        self.dirty.update(panes)
+        self.wake()
+
+    def take_dirty(self) -> set[Pane]:
+        dirty, self.dirty = self.dirty, set()
+        return dirty
+
+    # ── events ──────────────────────────────────────────────────────────────────────────────
+
+    def apply(self, event: str, payload: object) -> None:
+        """Take one event of the engine. Unknown events are left alone."""
+        data = obj(payload)
+        match event:
+            case "trace":
+                self._trace(data)
+            case "exec.approval.requested":
+                if self.queue.requested(data):
+                    self.bells += 1
+                self.mark(Pane.APPROVALS, Pane.STATUS, Pane.CONVERSATION)
+            case "exec.approval.resolved":
+                self.queue.resolved(data)
+                self.mark(Pane.APPROVALS, Pane.STATUS, Pane.CONVERSATION)
+            case "lanes":
+                self.lanes.apply(data)
+                self.mark(Pane.LANES, Pane.STATUS)
+            case "sessions.changed":
+                self.refetch.add("sessions")
+                self.wake()
+            case "notice":
+                self.notice(
+                    text(data, "level", "info"),
+                    text(data, "title"),
+                    text(data, "text"),
+                    text(data, "hint"),
+                    code=text(data, "code"),
+                    sticky=flag(data, "sticky"),
+                    ts_ms=num(data, "ts"),
+                )
+            case "shutdown":
+                self.notice("warn", "the engine is shutting down", text(data, "reason"))
+            case _:
+                pass
+
+    def _trace(self, data: Json) -> None:
+        key, run_id, kind = text(data, "sessionKey"), text(data, "runId"), text(data, "kind")
+        ts, inner = num(data, "ts"), obj(data.get("data"))
+        if not self.conversation(key).apply(run_id, num(data, "seq"), ts, kind, inner):
+            return
+        if key == self.selected:
+            self.mark(Pane.CONVERSATION)
+        state = {
+            "run.queued": "queued",
+            "run.started": "building",
+            "run.ended": "done",
+            "tool.waiting": "parked",
+            "run.state": text(inner, "new"),
+        }.get(kind)
+        if state:
+            self.sessions.run_state(key, run_id, state, ts)
+            self.mark(Pane.SESSIONS, Pane.STATUS)
+        if kind in ("run.ended", "call.ended", "call.started"):
+            self._usage(key, inner)
+
+    def _usage(self, key: str, inner: Json) -> None:
+        total = num(obj(inner.get("usage")), "total") or num(inner, "tokens")
+        if total:
+            self.sessions.ensure(key).tokens = total
+            self.mark(Pane.STATUS)
+
+    # ── answers ─────────────────────────────────────────────────────────────────────────────
+
+    def connected(self, hello: Json) -> None:
+        self.link, self.link_words = Link.CONNECTED, ""
+        methods = obj(hello.get("features")).get("methods")
+        if isinstance(methods, list):
+            self.engine.methods = frozenset(str(name) for name in methods)
+        self.set_status(obj(hello.get("snapshot")))
+        self.mark(*Pane)
+
+    def lost(self, words: str) -> None:
+        self.link, self.link_words = Link.LOST, words
+        self.mark(*Pane)
+
+    def set_status(self, status: Json) -> None:
+        if not status:
+            return
+        engine, model = self.engine, obj(status.get("model"))
+        engine.host = text(status, "host", engine.host)
+        engine.version = text(status, "version", engine.version)
+        engine.mode = text(status, "mode", engine.mode)
+        engine.model = text(model, "name", engine.model)
+        engine.is_ai = flag(model, "isAI", engine.is_ai)
+        engine.model_error = text(model, "error")
+        engine.context_window = num(model, "contextWindow", engine.context_window)
+        engine.permission = text(status, "permissionMode", engine.permission)
+        engine.bypass = text(status, "bypassWarning")
+        self.lanes.apply(status)
+        for raw in objs(status.get("notices")):
+            notice = _notice(raw)
+            if notice not in self.notices:
+                self.notices.append(notice)
+        sessions = obj(status.get("sessions"))
+        if not self.sessions.rows and sessions:
+            self.sessions.replace({"sessions": sessions.get("recent")})
+        self.mark(Pane.STATUS, Pane.LANES, Pane.TOAST, Pane.SESSIONS)
+
+    def set_sessions(self, payload: Json) -> None:
+        self.sessions.replace(payload)
+        self.mark(Pane.SESSIONS, Pane.STATUS)
+
+    def set_history(self, key: str, payload: Json) -> None:
+        self.conversation(key).reload(blocks_from_history(objs(payload.get("messages"))))
+        self.mark(Pane.CONVERSATION)
+
+    def set_live(self, payload: Json) -> None:
+        """Replay of the runs that were going on when we subscribed."""
+        for run in objs(payload.get("live")):
+            for event in objs(run.get("events")):
+                self.apply("trace", event)
+
+    def set_approvals(self, payload: Json) -> None:
+        if self.queue.replace(objs(payload.get("approvals"))):
+            self.bells += 1
+        self.mark(Pane.APPROVALS, Pane.STATUS, Pane.CONVERSATION)
+
+    def set_approval_history(self, payload: Json) -> None:
+        self.queue.replace_history(objs(payload.get("entries")))
+        self.mark(Pane.APPROVALS)
+
+    def expire(self, now_ms: int) -> bool:
+        """Drop requests whose time is over (the engine says so too, but it may be gone)."""
+        over = [a for a in self.queue.pending.values() if a.expires_ms and a.expires_ms <= now_ms]
+        for approval in over:
+            self.queue.resolved({"id": approval.id, "status": "expired"})
+        if over:
+            self.mark(Pane.APPROVALS, Pane.STATUS)
+        return bool(over)
+
+    # ── own words ───────────────────────────────────────────────────────────────────────────
+
+    def notice(
+        self,
+        level: str,
+        title: str,
+        words: str = "",
+        hint: str = "",
+        *,
+        code: str = "",
+        sticky: bool = False,
+        ts_ms: int = 0,
+    ) -> None:
+        """Say something on the toast line; the newest is shown, all are kept (200)."""
+        self.notices.append(Notice(code, level, title, words, hint, sticky, ts_ms))
+        del self.notices[:-200]
+        self.mark(Pane.TOAST)
+
+    def select(self, key: str) -> None:
+        self.selected = key
+        self.sessions.ensure(key)
+        self.mark(Pane.SESSIONS, Pane.CONVERSATION, Pane.STATUS)
+
+    # ── reading ─────────────────────────────────────────────────────────────────────────────
+
+    def conversation(self, key: str | None = None) -> Conversation:
+        key = key or self.selected
+        found = self.conversations.get(key)
+        if found is None:
+            found = self.conversations[key] = Conversation(key)
+        return found
+
+    def context_percent(self) -> int | None:
+        """How full the selected session's context is, or nothing while that is unknown."""
+        row = self.sessions.rows.get(self.selected)
+        window = (row.context if row else 0) or self.engine.context_window
+        if row is None or not row.tokens or not window:
+            return None
+        return min(999, round(100 * row.tokens / window))
+
+    def busy(self) -> bool:
+        """Whether something on the screen counts seconds: a wait, or a run of this session."""
+        return bool(self.queue.pending) or self.conversation().active_run() is not None
+
+
+def _notice(raw: Json) -> Notice:
+    raw = raw or EMPTY
+    return Notice(
+        text(raw, "code"),
+        text(raw, "level", "info"),
+        text(raw, "title"),
+        text(raw, "text"),
+        text(raw, "hint"),
+        flag(raw, "sticky"),
+        maybe_num(raw, "ts") or 0,
+    )

@@ -1,0 +1,109 @@
+"""The approval card's parts: why above, the command in a scroll of its own, where and with
+what below, the keys last. Drawing the command is what tells the arming rule."""
+
+from __future__ import annotations
+
+from typing import Protocol, cast
+
+from rich.style import Style
+from textual.strip import Strip
+
+from claw_tui.armed import Gatekeeper
+from claw_tui.store.approvals import Approval
+from claw_tui.widgets.bars import Bar
+from claw_tui.widgets.cells import Span, spans
+from claw_tui.widgets.host import host
+from claw_tui.widgets.lineview import LineView
+
+
+class HasKeeper(Protocol):
+    keeper: Gatekeeper
+
+
+class Lines(LineView, can_focus=False):
+    """Fixed lines handed in; as high as they are."""
+
+    DEFAULT_CSS = "Lines { height: auto; }"
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(id=name)
+        self.lines: list[Strip] = []
+
+    def show(self, lines: list[Strip]) -> None:
+        self.lines = lines
+        self.set_line_count(len(lines))
+        self.styles.height = max(1, len(lines))
+        self.refresh()
+
+    def draw(self, y: int) -> Strip:
+        return self.lines[y] if y < len(self.lines) else Strip.blank(0)
+
+
+class ArmedLines(Lines):
+    """Lines a key decides about: says so to the arming rule when they are drawn."""
+
+    DEFAULT_CSS = "ArmedLines { height: 1fr; }"
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+        self.subject = ""
+
+    def present(self, subject: str, lines: list[Strip], height: int) -> None:
+        """Show `lines` about `subject` in at most `height` rows."""
+        fresh = subject != self.subject
+        self.subject, self.lines = subject, lines
+        self.set_line_count(len(lines))
+        self.styles.height = max(1, min(len(lines), height))
+        if fresh:
+            self.scroll_to(y=0, animate=False, force=True, immediate=True)
+        self.refresh()
+
+    def draw(self, y: int) -> Strip:
+        cast(HasKeeper, self.app).keeper.drawn(self.subject)
+        return super().draw(y)
+
+    def turn(self, step: int) -> None:
+        self.scroll_to(
+            y=self.scroll_offset.y + step * max(1, self.size.height - 1),
+            animate=False,
+            force=True,
+            immediate=True,
+        )
+
+    @property
+    def more(self) -> int:
+        """Lines below the visible ones."""
+        return max(0, len(self.lines) - self.scroll_offset.y - self.size.height)
+
+
+class CardKeys(Bar):
+    """The keys of the card; bright once they would be obeyed."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(id=name)
+        self.card: Approval | None = None
+
+    def draw(self, width: int) -> Strip:
+        ink, card = host(self).ink, self.card
+        if card is None:
+            return spans([])
+        armed = cast(HasKeeper, self.app).keeper.armed()
+        wide = width >= 92
+        keys = [
+            ("y", "once", True),
+            ("n", "deny", True),
+            ("r", "deny with reason" if wide else "reason", True),
+        ]
+        if not card.always.refusal and card.always.patterns:
+            keys.append(("w", "always…", False))
+        keys += [("enter", "details", False), ("space", "mark", False), ("esc", "later", False)]
+        parts: list[Span] = [(" ", Style.null())]
+        for key, label, decides in keys:
+            lit = armed or not decides
+            parts.append((key, ink("key", "b") if lit else ink("faint")))
+            parts.append(
+                (f" {label}" + ("   " if wide else "  "), ink("text") if lit else ink("faint"))
+            )
+        if not armed:
+            parts.append(("◌", ink("faint")))
+        return spans(parts)

@@ -1,0 +1,60 @@
+"""The base of every pane: a scroll view that paints single lines from cached strips."""
+
+from __future__ import annotations
+
+from rich.style import Style
+from textual.content import Content
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widget import Widget
+
+from claw_tui.store.sanitize import line
+from claw_tui.widgets.ink import Ink
+
+
+def set_title(widget: Widget, title: str, subtitle: str = "") -> None:
+    """Border titles as plain text: never parsed as markup."""
+    widget.border_title = Content(line(title))
+    widget.border_subtitle = Content(line(subtitle)) if subtitle else None
+
+
+class LineView(ScrollView, can_focus=True, inherit_bindings=False):
+    """Subclasses say how many lines there are and draw one; nothing else is kept."""
+
+    DEFAULT_CSS = """
+    LineView { scrollbar-size-vertical: 1; overflow-x: hidden; overflow-y: auto; }
+    """
+
+    @property
+    def ink(self) -> Ink:
+        ink = getattr(self.app, "ink", None)
+        assert isinstance(ink, Ink)
+        return ink
+
+    @property
+    def line_width(self) -> int:
+        """Cells a line may use, the scrollbar's column always left free."""
+        return max(4, self.content_size.width - (0 if self.show_vertical_scrollbar else 1))
+
+    def set_line_count(self, lines: int) -> None:
+        size = Size(max(1, self.content_size.width - 1), lines)
+        if size != self.virtual_size:
+            self.virtual_size = size
+
+    def draw(self, y: int) -> Strip:
+        raise NotImplementedError
+
+    def render_line(self, y: int) -> Strip:
+        strip = self.draw(y + self.scroll_offset.y)
+        width = self.size.width
+        return strip.adjust_cell_length(width, Style.null()).apply_style(self.rich_style)
+
+    def scroll_into(self, top: int, bottom: int) -> None:
+        """Scroll as little as needed to show lines `top`..`bottom` (exclusive)."""
+        height = max(1, self.size.height)
+        offset = self.scroll_offset.y
+        if top < offset:
+            self.scroll_to(y=top, animate=False, force=True)
+        elif bottom > offset + height:
+            self.scroll_to(y=min(top, bottom - height), animate=False, force=True)
