@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -176,6 +177,37 @@ def test_the_state_under_another_name_is_recognised_while_walking(places: Places
     places.state.symlink_to(moved)
     with pytest.raises(PathChanged, match="state directory"), places.guard.parent(target):
         pass
+
+
+def test_a_folder_flipped_to_the_state_and_back_never_shows_a_secret(places: Places) -> None:
+    folder, aside, link = (places.workspace / name for name in ("way", "aside", "link"))
+    folder.mkdir()
+    (folder / "openclaw.json").write_text("mine")
+    link.symlink_to(places.state)
+    stop = threading.Event()
+
+    def flip() -> None:
+        while not stop.is_set():
+            folder.rename(aside)
+            link.rename(folder)
+            folder.rename(link)
+            aside.rename(folder)
+
+    flipper = threading.Thread(target=flip)
+    flipper.start()
+    seen: set[bytes] = set()
+    try:
+        for _ in range(300):
+            try:
+                target = places.guard.decide("way/openclaw.json")
+                with places.guard.open_read(target) as fd:
+                    seen.add(os.read(fd, 100))
+            except (PathRefused, PathChanged, OSError):
+                continue
+    finally:
+        stop.set()
+        flipper.join()
+    assert seen <= {b"mine"}
 
 
 def test_no_descriptor_is_left_open(places: Places) -> None:

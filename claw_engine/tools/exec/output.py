@@ -22,13 +22,16 @@ LIVE_PENDING_CHARS = 8 * 1024
 
 _HELD_CHARS = 512
 _LINE_CHARS = 16 * 1024
-_SEQUENCE = re.compile(
+_NEUTRALISED = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
     r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC, DCS, SOS, PM, APC
     r"|\x1b[ -/]+[0-~]|\x1b[0-OQ-WYZ\\`-~]"  # two-byte and charset escapes
     r"|\x9b[0-?]*[ -/]*[@-~]"
+    r"|(?P<control>[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f])"
 )
-_UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)\Z")
+_UNFINISHED = re.compile(
+    r"(?:\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)|\x9b[0-?]*[ -/]*)\Z"
+)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f]")
 _OVERWRITTEN = re.compile(r"[^\n\r]*\r+(?=[^\n\r])")
 _LINE_END = re.compile(r"\r+\n")
@@ -48,18 +51,20 @@ class Cleaner:
             text, self._held = self._held + text, ""
         if _CONTROL.search(text) is None:
             return text
-        text = _SEQUENCE.sub("", text)
         if not final:
             unfinished = _UNFINISHED.search(text, max(0, len(text) - _HELD_CHARS))
             if unfinished is not None:
                 self._held = text[unfinished.start() :]
                 text = text[: unfinished.start()]
-        return _CONTROL.sub(_picture, text)
+        # One pass: what is left after a removal must not join into a new sequence.
+        return _NEUTRALISED.sub(_harmless, text)
 
 
-def _picture(match: re.Match[str]) -> str:
-    """A visible sign for a control character, so that nothing is acted on and nothing hidden."""
-    code = ord(match.group())
+def _harmless(match: re.Match[str]) -> str:
+    """Nothing for a whole sequence; for a single control character a visible sign."""
+    if match["control"] is None:
+        return ""
+    code = ord(match["control"])
     if code < 0x20:
         return chr(0x2400 + code)
     return "␡" if code == 0x7F else "\ufffd"

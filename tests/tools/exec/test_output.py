@@ -32,7 +32,23 @@ def test_bytes_become_harmless_text(data: bytes, text: str) -> None:
 
 PIECES = st.lists(
     st.sampled_from(
-        [b"a", b"\n", b"\x1b[31m", b"\x1b]0;t\x07", b"\xf0\x9f\xa6\x9e", b"\xff", b"\x00", b"\x1b("]
+        [
+            b"a",
+            b"\n",
+            b"\x1b[31m",
+            b"\x1b]0;t\x07",
+            b"\xf0\x9f\xa6\x9e",
+            b"\xff",
+            b"\x00",
+            b"\x1b(",
+            b"\x1b",
+            b"\\",
+            b"[",
+            b"]",
+            b" ",
+            b"\xc2\x9b",
+            b"3",
+        ]
     )
 )
 
