@@ -8,6 +8,7 @@ level, folder and redaction are handed in.
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import logging
 import logging.handlers
@@ -98,16 +99,17 @@ def start_logs(
     redact: Redact = str,
     retention_days: int = RETENTION_DAYS,
     max_file_bytes: int = MAX_FILE_BYTES,
+    queue_lines: int = QUEUE_LINES,
 ) -> Logs:
     """Send all records of this process to `<folder>/claw-YYYY-MM-DD.log` (0600, local date).
 
     Our own loggers get `level`, other libraries warnings and up. Files older than
-    `retention_days` are removed when a new one is begun. Raises nothing: a folder that cannot be
-    made loses the lines.
+    `retention_days` are removed when a new one is begun. At most `queue_lines` wait for the disk,
+    the rest is lost and counted. Raises nothing: a folder that cannot be made loses the lines.
     """
     logging.addLevelName(TRACE, "TRACE")
     writer = DayFileHandler(folder, redact, retention_days, max_file_bytes)
-    records: queue.Queue[logging.LogRecord | None] = queue.Queue(QUEUE_LINES)
+    records: queue.Queue[logging.LogRecord | None] = queue.Queue(queue_lines)
     handler = _Enqueue(records, writer)
     listener = _Listener(records, writer)
     listener.start()
@@ -130,9 +132,9 @@ class _Enqueue(logging.handlers.QueueHandler):
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
         # The arguments may change after this call, the traceback does not: only the message is
         # made here, reading source lines for the traceback is left to the writing thread.
-        record.message = record.getMessage()
-        record.msg, record.args = record.message, None
-        return record
+        prepared = copy.copy(record)
+        prepared.msg, prepared.args = record.getMessage(), None
+        return prepared
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
         # The default prints to stderr, which is the console's screen.

@@ -19,15 +19,16 @@ THRESHOLD_MS = 150
 """A key press answered later than this feels stuck; also the engine's own bound for loop lag."""
 
 IDLE_INTERVAL_S = 0.5
-"""Two questions a second while nothing runs: about 0.1 ms CPU a second, no visible wake-ups."""
+"""Two questions a second while nothing runs: measured at about 1 ms CPU a second (0.1 %)."""
 
 ACTIVE_INTERVAL_S = 0.1
-"""While runs are active. A stall longer than threshold + interval (250 ms) is always caught;
+"""While runs are active (about 4 ms CPU a second). A stall longer than threshold + interval (250 ms) is always caught;
 a shorter one with probability (stall - threshold) / interval."""
 
 HANG_S = 5.0
 """A stall this long is logged before it ends: it may never end."""
 
+_LOOK_S = 0.5
 _KEPT = 16
 _STACK_FRAMES = 24
 
@@ -121,11 +122,12 @@ class LoopWatchdog:
         if not stack:
             return
         told = False
-        while not self._answered.wait(HANG_S):
+        while not self._answered.wait(_LOOK_S):
             if loop.is_closed():
                 return
-            if not told:
-                self._tell((time.monotonic() - self._asked) * 1000, stack, ", still not answering")
+            so_far = time.monotonic() - self._asked
+            if so_far > HANG_S and not told:
+                self._tell(so_far * 1000, stack, ", still not answering")
                 told = True
         if self._stop.is_set():
             return

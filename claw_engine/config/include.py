@@ -10,21 +10,14 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
-from claw_engine.config.parse import Document, JsonObject, SyntaxProblem, decode_text, parse
+from claw_engine.config.parse import Document, JsonObject, Reader, SyntaxProblem, decode_text, parse
 from claw_engine.config.problems import KeyPath, Problem, ProblemKind
 from claw_engine.paths import contains
 
 MAX_DEPTH = 10
 MAX_BYTES = 2 * 1024 * 1024
 KEY = "$include"
-
-
-class Reader(Protocol):
-    """What the loader lends: how a file is read and its kind asked."""
-
-    def read_bytes(self, path: Path, /) -> bytes: ...
 
 
 @dataclass(slots=True)

@@ -8,15 +8,31 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import pyjson5
 
 from claw_engine.config.problems import KeyPath, Problem, ProblemKind
-from claw_engine.config.spans import MAX_DEPTH, ScanError, SpanMap, line_column, scan
+
+if TYPE_CHECKING:
+    from claw_engine.config.spans import SpanMap
+
+# The scanner (claw_engine.config.spans) is imported where something is to be reported: a clean
+# file does not pay for it.
+
+MAX_DEPTH = 200
+"""Deepest nesting of objects and lists."""
 
 JsonObject = dict[str, object]
 
 _NEAR = re.compile(r"near (\d+)")
+
+
+class Reader(Protocol):
+    """What the disk lends: how a file is read."""
+
+    def read_bytes(self, path: Path, /) -> bytes: ...
 
 
 @dataclass(slots=True)
@@ -31,6 +47,8 @@ class Document:
     @property
     def spans(self) -> SpanMap:
         if self._spans is None:
+            from claw_engine.config.spans import ScanError, SpanMap, scan
+
             try:
                 self._spans = scan(self.text)
             except ScanError:
@@ -51,6 +69,8 @@ def decode_text(data: bytes, file: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        from claw_engine.config.spans import line_column
+
         head = data[: error.start].decode("utf-8", "replace")
         line, column = line_column(head, len(head))
         raise SyntaxProblem(
@@ -81,6 +101,8 @@ def _explain(document: Document, error: pyjson5.Json5DecoderException) -> Proble
     """Our scanner's words where the structure breaks, else the parser's own."""
     if "No JSON data" in str(error):
         return _syntax(document, "the file holds only comments: write {} for defaults", 0)
+    from claw_engine.config.spans import ScanError, scan
+
     try:
         scan(document.text)
     except ScanError as found:
@@ -91,6 +113,8 @@ def _explain(document: Document, error: pyjson5.Json5DecoderException) -> Proble
 
 
 def _syntax(document: Document, message: str, offset: int) -> Problem:
+    from claw_engine.config.spans import line_column
+
     line, column = line_column(document.text, offset)
     return Problem(
         ProblemKind.SYNTAX, document.mount, message, document.file, line, column, fatal=True

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from claw_engine.config.include import KEY as INCLUDE_KEY
-from claw_engine.config.include import Includer, Reader
 from claw_engine.config.parse import (
     Document,
     JsonObject,
+    Reader,
     SyntaxProblem,
     decode_text,
     parse,
@@ -97,9 +96,11 @@ class ConfigReader:
     def _expand(self, text: str) -> JsonObject:
         document = Document(str(self.path), text)
         value = parse(document)
-        if INCLUDE_KEY not in text:
+        if "$include" not in text:
             self.documents.append(document)
             return value
+        from claw_engine.config.include import Includer  # few files have parts
+
         includer = Includer(self.path.parent, self.reader, self.documents)
         return includer.expand(document, value)
 

@@ -97,8 +97,10 @@ class FileWatcher:
     async def _arm_or_wait(self, stop: asyncio.Event) -> None:
         """Arm when the folders are not those armed (then look at once), else wait."""
         folders = await asyncio.to_thread(folders_to_watch, self._targets())
-        if folders == self._armed and await self._woken(stop):
-            return
+        if folders == self._armed:
+            if await self._woken(stop):
+                return
+            folders = await asyncio.to_thread(folders_to_watch, self._targets())
         self._waker.close()
         self._armed = None
         waker = await asyncio.to_thread(self._make_waker, tuple(folders))
@@ -108,13 +110,12 @@ class FileWatcher:
             self._waker, self._armed = waker, folders
 
     async def _woken(self, stop: asyncio.Event) -> bool:
-        """Wait; False when the waker failed (its folder may be gone) and must be made anew."""
+        """Wait; False when the waker is worn out or failed and must be made anew."""
         try:
-            await self._waker.wait(stop)
+            return await self._waker.wait(stop)
         except (OSError, RuntimeError):
             await pause(self._debounce, stop)
             return False
-        return True
 
     def _make_waker(self, folders: tuple[Path, ...]) -> Waker | None:
         """None when a folder vanished meanwhile: the next look arms again."""

@@ -11,7 +11,6 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from claw_engine.config.explain import explain
 from claw_engine.config.problems import KeyPath, ProblemKind
 from claw_engine.config.sections.agents import AgentsSettings
 from claw_engine.config.sections.approvals import ApprovalsSettings, PermissionMode
@@ -71,6 +70,8 @@ class Sections:
         try:
             return kind.model_validate(self.resolved[name])
         except ValidationError as error:
+            from claw_engine.config.explain import explain  # only when something is wrong
+
             for path, message in explain(error):
                 self.findings.append(Finding(ProblemKind.WRONG_TYPE, (name, *path), message))
             return kind.model_construct()

@@ -61,9 +61,8 @@ def folders_to_watch(targets: WatchTargets) -> dict[Path, tuple[int, int]]:
     The folder above each target folder is among them, since it tells when the target itself is
     made, moved or removed; where neither is there, the nearest ancestor that is.
     """
-    wanted = {path.parent for path in targets.config}
-    for folder in targets.workspaces:
-        wanted |= {folder, folder.parent}
+    held = {path.parent for path in targets.config} | set(targets.workspaces)
+    wanted = held | {folder.parent for folder in held}
     found: dict[Path, tuple[int, int]] = {}
     for folder in wanted:
         known = _nearest(folder)

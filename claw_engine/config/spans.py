@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 
 import pyjson5
 
+from claw_engine.config.parse import MAX_DEPTH
 from claw_engine.config.problems import KeyPath
-
-MAX_DEPTH = 200
 
 _SKIP = re.compile(r"(?:[\s\ufeff]+|//[^\n\r\u2028\u2029]*|/\*.*?\*/)*+", re.DOTALL)
 _STRING = re.compile(r"""(["'])(?:\\(?:\r\n|.)|(?!\1)[^\\\n\r])*+\1""", re.DOTALL)

@@ -22,18 +22,27 @@ GROUP_MS = 400
 """Longest that a stream of events is gathered before it counts as one."""
 
 
-class Waker(Protocol):
-    """Returns from `wait` when a look at the disk is due, or at once when `stop` is set."""
+_CAME_OR_WENT = (1, 3)
+"""watchfiles' numbers for added and deleted (its Change enum)."""
 
-    async def wait(self, stop: asyncio.Event) -> None: ...
+
+class Waker(Protocol):
+    """Returns from `wait` when a look at the disk is due, or at once when `stop` is set.
+
+    False means that a watched folder itself came or went, so this waker is worn out: a folder
+    made anew may even carry the old inode number.
+    """
+
+    async def wait(self, stop: asyncio.Event) -> bool: ...
     def close(self) -> None: ...
 
 
 class EventWaker:
     """Kernel events of folders (not of what lies below them). Raises OSError when refused."""
 
-    def __init__(self, notify: RustNotify) -> None:
+    def __init__(self, notify: RustNotify, folders: frozenset[str]) -> None:
         self._notify = notify
+        self._folders = folders
         self._halt = threading.Event()
 
     @classmethod
@@ -42,15 +51,17 @@ class EventWaker:
         from watchfiles._rust_notify import RustNotify  # off the start path
 
         names = [str(folder) for folder in folders]
-        return cls(RustNotify(names, False, False, 0, False, True))
+        return cls(RustNotify(names, False, False, 0, False, True), frozenset(names))
 
-    async def wait(self, stop: asyncio.Event) -> None:
+    async def wait(self, stop: asyncio.Event) -> bool:
         loop = asyncio.get_running_loop()
-        looking = loop.run_in_executor(None, self._look)
-        await first_of(looking, stop)
+        return await first_of(loop.run_in_executor(None, self._look), stop)
 
-    def _look(self) -> None:
-        self._notify.watch(GROUP_MS, STEP_MS, RECHECK_MS, self._halt)
+    def _look(self) -> bool:
+        events = self._notify.watch(GROUP_MS, STEP_MS, RECHECK_MS, self._halt)
+        if isinstance(events, str):  # a timeout, or told to stop
+            return True
+        return not any(kind in _CAME_OR_WENT and path in self._folders for kind, path in events)
 
     def close(self) -> None:
         """The thread ends within STEP_MS; nothing waits for it."""
@@ -63,8 +74,9 @@ class TimerWaker:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
 
-    async def wait(self, stop: asyncio.Event) -> None:
+    async def wait(self, stop: asyncio.Event) -> bool:
         await pause(self._seconds, stop)
+        return True
 
     def close(self) -> None:
         """Nothing to release."""
@@ -78,16 +90,15 @@ async def pause(seconds: float, stop: asyncio.Event) -> None:
         return
 
 
-async def first_of(future: asyncio.Future[None], stop: asyncio.Event) -> None:
-    """Wait for `future` (its errors are raised) or `stop`."""
+async def first_of(future: asyncio.Future[bool], stop: asyncio.Event) -> bool:
+    """The result of `future` (its errors are raised), or True once `stop` is set."""
     stopping = asyncio.ensure_future(_until(stop))
     try:
         await asyncio.wait({future, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if future.done():
-            future.result()
+        return future.result() if future.done() else True
     finally:
         stopping.cancel()
 
 
-async def _until(stop: asyncio.Event) -> None:
-    await stop.wait()
+async def _until(stop: asyncio.Event) -> bool:
+    return await stop.wait()
