@@ -67,6 +67,8 @@ class RealFs:
 
     def file(self, path: str) -> FileId | None:
         try:
+            if not stat.S_ISREG(Path(path).stat().st_mode):  # the cheap no: most PATH folders
+                return None
             real = os.path.realpath(path, strict=True)
             info = Path(real).stat()
         except (OSError, ValueError):

@@ -7,6 +7,7 @@ shell lists and the well-known programs that can start others (editors, build to
 
 from __future__ import annotations
 
+import functools
 import re
 from enum import StrEnum
 
@@ -95,6 +96,7 @@ _SENTENCES: dict[Kind, str] = {
 }
 
 
+@functools.lru_cache(maxsize=1024)
 def classify(name: str) -> Kind:
     """The kind of a program by its file name (no directory). Versions and case do not matter.
 

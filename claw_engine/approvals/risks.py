@@ -23,9 +23,10 @@ _SYSTEM = words(
     "vgremove cryptsetup"
 )
 _SECRETS = re.compile(
-    r"(?:^|/)(?:\.ssh|\.gnupg|\.aws|\.kube|\.netrc|\.pgpass|\.docker/config\.json|shadow|\.env"
+    r"(?:^|[/=])(?:\.ssh|\.gnupg|\.aws|\.kube|\.netrc|\.pgpass|\.docker/config\.json|shadow|\.env"
     r"|id_(?:rsa|ed25519|ecdsa)|credentials(?:\.json)?|openclaw\.json|door\.key"
-    r"|exec-approvals\.json|auth-profiles\.json|environ)(?:$|/)"
+    r"|exec-approvals\.json|auth-profiles\.json|environ)(?:$|/)",
+    re.MULTILINE,
 )
 _DECODERS = frozenset({"base64", "xxd", "openssl", "printf", "uudecode", "base32"})
 
@@ -103,7 +104,7 @@ def _by_pipe(kind: Kind, piped_from: tuple[str, ...] | None) -> list[str]:
 
 def _by_paths(name: str, args: tuple[str, ...], workspace: str) -> list[str]:
     notes: list[str] = []
-    if any(_SECRETS.search(arg.split("=", 1)[-1]) for arg in args):
+    if _SECRETS.search("\n".join(args)):
         notes.append("touches secrets")
     if name in _WRITERS | _DELETERS | _PERMISSIONS:
         values = (a.split("=", 1)[-1] for a in args if not a.startswith("-"))

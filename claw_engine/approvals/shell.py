@@ -142,7 +142,7 @@ class _Splitter:
         if not self.words:
             if not self.segments:
                 self._problem("is empty")
-            elif self.operators and self.operators[-1] != ";":
+            elif self.operators and self.operators[-1] not in (";", "\n"):
                 self._problem("ends with an operator")
             if len(self.operators) >= len(self.segments) > 0:
                 self.operators.pop()
@@ -228,23 +228,14 @@ class _Splitter:
             self.start = self.at
         else:
             self._problem("has more than one line")
-            if self.heredoc:
-                self._end_word()
-                self._end_segment_before_body()
-                return
             self._end_word()
             if self.words:
                 self._operator("\n")
             else:
                 self.at += 1
                 self.start = self.at
-
-    def _end_segment_before_body(self) -> None:
-        if self.words:
-            self._end_segment()
-        elif len(self.operators) >= len(self.segments) > 0:
-            self.operators.pop()
-        self.at = self.start = len(self.text)
+            if self.heredoc:  # what follows is its body, not commands
+                self.at = self.start = len(self.text)
 
     def _single(self) -> None:
         close = self.text.find("'", self.at + 1)

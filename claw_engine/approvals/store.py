@@ -83,7 +83,7 @@ class ExecApprovals:
         self,
         agent_id: str,
         patterns: tuple[str, ...],
-        hashes: dict[str, str] | None = None,
+        hashes: Mapping[str, str] | None = None,
         *,
         command: str | None = None,
     ) -> tuple[Rule, ...]:
@@ -111,7 +111,11 @@ class ExecApprovals:
             self._write(seen, seen.file)
 
     def _add(
-        self, agent_id: str, patterns: tuple[str, ...], hashes: dict[str, str], command: str | None
+        self,
+        agent_id: str,
+        patterns: tuple[str, ...],
+        hashes: Mapping[str, str],
+        command: str | None,
     ) -> tuple[Rule, ...]:
         seen = self._refresh()
         file, added = seen.file, []
