@@ -1,0 +1,193 @@
+"""Request → the bytes of an OpenAI chat-completions call, with a span for every byte. Pure.
+
+A part's text stands in the body once, at its span. Text that is no valid Unicode cannot travel:
+a lone surrogate is sent as U+FFFD (see `wire_text`). Knows no network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from json import JSONEncoder
+
+from claw_engine.models.arguments import is_json_object
+from claw_engine.models.base import Encoded, ModelRef, Request, Span, Turn, WireToolCall
+from claw_engine.models.rules import ReasoningReplay, ThinkingField, WireRules
+from claw_engine.parts import Part
+
+# Sent for a message that was saved without its reasoning when the provider insists on the field.
+REASONING_PLACEHOLDER = "(the reasoning of this step was not kept)"
+# Strict servers refuse an empty message; these are glue, not parts.
+_EMPTY = {"user": "(empty message)", "assistant": "(no text)", "tool": "(no output)"}
+
+_encode_json = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+# Effort values that OpenAI's and OpenRouter's APIs accept.
+_EFFORTS = frozenset({"minimal", "low", "medium", "high", "xhigh"})
+
+
+def wire_text(text: str) -> str:
+    """`text` as it can travel: surrogate pairs joined, lone surrogates replaced by U+FFFD."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def encode(request: Request, rules: WireRules, headers: Mapping[str, str]) -> Encoded:
+    """The exact body for `request`; spans are sorted, disjoint and cover it all.
+
+    Keys and their order follow OpenClaw 2026.2.26's request (`store` is never sent).
+    """
+    writer = _Writer()
+    writer.glue('{"model":' + _encode_json(request.model.id) + ',"messages":[')
+    first = True
+    if request.system:
+        _system(writer, request.system)
+        first = False
+    for turn in request.turns:
+        if not first:
+            writer.glue(",")
+        first = False
+        _turn(writer, turn, rules)
+    writer.glue('],"stream":true,"stream_options":{"include_usage":true}')
+    limit = request.max_tokens or request.model.max_tokens
+    if limit:
+        writer.glue(f',"{rules.max_tokens_field}":{limit}')
+    for key, value in _thinking(request, rules).items():
+        writer.glue(f',"{key}":{_encode_json(value)}')
+    if request.tools:
+        writer.glue(',"tools":[')
+        for index, tool in enumerate(request.tools):
+            writer.glue(("," if index else "") + '{"type":"function","function":')
+            writer.raw(tool.part)
+            writer.glue("}")
+        writer.glue("]")
+    writer.glue("}")
+    body, spans = writer.finish()
+    return Encoded(body=body, spans=spans, url=chat_url(request.model), headers=headers)
+
+
+def chat_url(ref: ModelRef) -> str:
+    """Where the request goes; accepts a base URL pasted with the path already on it."""
+    base = (ref.base_url or "").rstrip("/")
+    return base if base.endswith("/chat/completions") else f"{base}/chat/completions"
+
+
+def _system(writer: _Writer, parts: tuple[Part, ...]) -> None:
+    writer.glue('{"role":"system","content":')
+    writer.string(parts)
+    writer.glue("}")
+
+
+def _turn(writer: _Writer, turn: Turn, rules: WireRules) -> None:
+    writer.glue('{"role":"' + turn.role + '"')
+    if turn.role == "tool":
+        writer.glue(',"tool_call_id":' + _encode_json(wire_text(turn.tool_call_id)))
+    writer.glue(',"content":')
+    if turn.tool_calls and not any(part.text for part in turn.parts):
+        writer.glue("null")
+    else:
+        writer.string(turn.parts, empty=_EMPTY[turn.role])
+    if turn.role == "assistant":
+        _reasoning(writer, turn, rules)
+        _tool_calls(writer, turn.tool_calls)
+    writer.glue("}")
+
+
+def _reasoning(writer: _Writer, turn: Turn, rules: WireRules) -> None:
+    wanted = rules.replay is ReasoningReplay.ALWAYS or (
+        rules.replay is ReasoningReplay.TOOL_CALLS and bool(turn.tool_calls)
+    )
+    if wanted:
+        writer.glue(f',"{rules.reasoning_field}":')
+        writer.string(turn.reasoning, empty=REASONING_PLACEHOLDER)
+
+
+def _tool_calls(writer: _Writer, calls: tuple[WireToolCall, ...]) -> None:
+    if not calls:
+        return
+    writer.glue(',"tool_calls":[')
+    for index, call in enumerate(calls):
+        writer.glue(
+            ("," if index else "")
+            + '{"id":'
+            + _encode_json(wire_text(call.id))
+            + ',"type":"function","function":{"name":'
+            + _encode_json(wire_text(call.name))
+            + ',"arguments":'
+        )
+        if is_json_object(call.arguments.text):
+            writer.string((call.arguments,))
+        else:
+            writer.glue('"{}"')
+        writer.glue("}}")
+    writer.glue("]")
+
+
+def _thinking(request: Request, rules: WireRules) -> dict[str, object]:
+    if not request.model.reasoning:
+        return {}
+    level = request.thinking
+    match rules.thinking:
+        case ThinkingField.TOGGLE:
+            return {"thinking": {"type": "disabled" if level == "off" else "enabled"}}
+        case ThinkingField.EFFORT if level in _EFFORTS:
+            return {"reasoning_effort": level}
+        case ThinkingField.NESTED_EFFORT if level in _EFFORTS:
+            return {"reasoning": {"effort": level}}
+        case _:
+            return {}
+
+
+class _Writer:
+    """Collects bytes and closes a span at every border between a part and glue."""
+
+    __slots__ = ("_chunks", "_glue_start", "_position", "_spans")
+
+    def __init__(self) -> None:
+        self._chunks: list[bytes] = []
+        self._spans: list[Span] = []
+        self._position = 0
+        self._glue_start = 0
+
+    def glue(self, text: str) -> None:
+        self._put(text)
+
+    def string(self, parts: Iterable[Part], *, empty: str = "") -> None:
+        """One JSON string of all parts, joined by a newline; `empty` when they hold no text."""
+        self._put('"')
+        anything = False
+        for index, part in enumerate(parts):
+            if index:
+                self._put("\\n")
+            anything = anything or part.text != ""
+            self._part(part.id, _encode_json(wire_text(part.text))[1:-1], json_string=True)
+        self._put(_encode_json(empty)[1:] if empty and not anything else '"')
+
+    def raw(self, part: Part) -> None:
+        """A part whose text is JSON already."""
+        self._part(part.id, wire_text(part.text), json_string=False)
+
+    def finish(self) -> tuple[bytes, tuple[Span, ...]]:
+        self._close_glue()
+        return b"".join(self._chunks), tuple(self._spans)
+
+    def _part(self, part_id: str, text: str, *, json_string: bool) -> None:
+        self._close_glue()
+        start = self._position
+        self._put(text)
+        self._spans.append(
+            Span(part_id, start, self._position, "json-string" if json_string else "raw")
+        )
+        self._glue_start = self._position
+
+    def _close_glue(self) -> None:
+        if self._glue_start < self._position:
+            self._spans.append(Span(None, self._glue_start, self._position))
+            self._glue_start = self._position
+
+    def _put(self, text: str) -> None:
+        data = text.encode("utf-8")
+        self._chunks.append(data)
+        self._position += len(data)

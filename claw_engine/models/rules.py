@@ -1,0 +1,153 @@
+"""How providers of one API differ on the wire, and what we learned about them at run time.
+
+A rule is data; the codec reads it, the transport's errors teach it. Knows no HTTP.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+from claw_engine.models.base import ModelError, ModelRef
+
+
+class ReasoningReplay(StrEnum):
+    """Which past assistant messages carry their reasoning back to the provider."""
+
+    NEVER = "never"
+    TOOL_CALLS = "tool_calls"
+    ALWAYS = "always"
+
+
+class ThinkingField(StrEnum):
+    """How a thinking level is asked for; `none` sends nothing."""
+
+    NONE = "none"
+    EFFORT = "reasoning_effort"
+    NESTED_EFFORT = "reasoning.effort"
+    TOGGLE = "thinking.type"
+
+
+@dataclass(frozen=True, slots=True)
+class WireRules:
+    """The differences between OpenAI-compatible servers that we have to respect."""
+
+    max_tokens_field: str = "max_tokens"
+    replay: ReasoningReplay = ReasoningReplay.NEVER
+    reasoning_field: str = "reasoning_content"
+    thinking: ThinkingField = ThinkingField.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedRule:
+    """A rule that a provider's refusal taught us. `evidence` is its sentence, `at_ms` wall time."""
+
+    provider: str
+    model: str
+    replay: ReasoningReplay
+    evidence: str
+    at_ms: int
+
+
+# By host, because the same service is reached under many provider names. Sources: each provider's
+# API reference for chat completions (DeepSeek and Moonshot: thinking with tool calls).
+_BY_HOST: tuple[tuple[str, WireRules], ...] = (
+    (
+        "api.openai.com",
+        WireRules(max_tokens_field="max_completion_tokens", thinking=ThinkingField.EFFORT),
+    ),
+    (
+        "openai.azure.com",
+        WireRules(max_tokens_field="max_completion_tokens", thinking=ThinkingField.EFFORT),
+    ),
+    (
+        "openrouter.ai",
+        WireRules(reasoning_field="reasoning", thinking=ThinkingField.NESTED_EFFORT),
+    ),
+    (
+        "api.deepseek.com",
+        WireRules(replay=ReasoningReplay.TOOL_CALLS, thinking=ThinkingField.TOGGLE),
+    ),
+    ("moonshot.ai", WireRules(replay=ReasoningReplay.TOOL_CALLS)),
+    ("moonshot.cn", WireRules(replay=ReasoningReplay.TOOL_CALLS)),
+    ("volces.com", WireRules(thinking=ThinkingField.TOGGLE)),
+    ("api.z.ai", WireRules(thinking=ThinkingField.TOGGLE)),
+)
+
+
+def default_rules(ref: ModelRef) -> WireRules:
+    """The rules a model starts with; unknown hosts get the plainest form."""
+    host = (urlsplit(ref.base_url or "").hostname or "").lower()
+    for suffix, rules in _BY_HOST:
+        if host == suffix or host.endswith("." + suffix):
+            return rules
+    return WireRules()
+
+
+_FIELD = re.compile(r"\breasoning_content\b|\breasoning\b(?![._])|\bthinking\b(?![.])", re.I)
+_MISSING = re.compile(
+    r"missing|must be (passed|provided|included|sent)|required|must (have|include)|必须|缺少", re.I
+)
+_FORBIDDEN = re.compile(
+    r"not (allowed|permitted|supported|accepted|expected)|unexpected|unrecogni[sz]ed|unknown"
+    r"|unsupported|extra|additional propert|must not|should not|do not|cannot|remove|不支持|不允许",
+    re.I,
+)
+
+
+def next_replay(current: ReasoningReplay, evidence: str) -> ReasoningReplay | None:
+    """The rule to try after a 400 whose text is `evidence`; None when it is about something else.
+
+    The text is the provider's own error message, never a message body.
+    """
+    if not _FIELD.search(evidence):
+        return None
+    if current is not ReasoningReplay.NEVER and _FORBIDDEN.search(evidence):
+        return ReasoningReplay.NEVER
+    if _MISSING.search(evidence):
+        if current is ReasoningReplay.NEVER:
+            return ReasoningReplay.TOOL_CALLS
+        if current is ReasoningReplay.TOOL_CALLS:
+            return ReasoningReplay.ALWAYS
+    return None
+
+
+class RuleBook:
+    """Rules in force for each model. Lives as long as the engine; a model never flips back."""
+
+    def __init__(self) -> None:
+        self._learned: dict[tuple[str, str, str], LearnedRule] = {}
+        self._tried: dict[tuple[str, str, str], set[ReasoningReplay]] = {}
+
+    def rules(self, ref: ModelRef) -> WireRules:
+        """Default rules of the provider with what was learned laid over them."""
+        rules = default_rules(ref)
+        learned = self._learned.get(_key(ref))
+        return rules if learned is None else replace(rules, replay=learned.replay)
+
+    def learn(
+        self, ref: ModelRef, used: ReasoningReplay, error: ModelError, evidence: str, now_ms: int
+    ) -> bool:
+        """Take a lesson from a refused request that was sent under `used`.
+
+        True when another attempt, encoded anew, makes sense: once for each rule and model.
+        """
+        if error.status not in (400, 422):
+            return False
+        wanted = next_replay(used, evidence)
+        tried = self._tried.setdefault(_key(ref), set())
+        tried.add(used)
+        if wanted is None or wanted in tried:
+            return False
+        self._learned[_key(ref)] = LearnedRule(ref.provider, ref.id, wanted, evidence, now_ms)
+        return True
+
+    def learned(self) -> tuple[LearnedRule, ...]:
+        """Everything learned so far, oldest first."""
+        return tuple(sorted(self._learned.values(), key=lambda rule: rule.at_ms))
+
+
+def _key(ref: ModelRef) -> tuple[str, str, str]:
+    return ref.provider, ref.id, ref.base_url or ""
