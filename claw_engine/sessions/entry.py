@@ -64,7 +64,7 @@ def transcript_path(sessions_dir: Path, entry: SessionEntry) -> Path:
     moved state directory still finds its files. Raises ForeignTranscript when a symlink leads out
     or when the entry names no transcript at all.
     """
-    path = _candidate(sessions_dir, entry)
+    path = named_path(sessions_dir, entry)
     if path is None:
         raise ForeignTranscript(f"Session {entry.key} names no transcript file.")
     if not contains(sessions_dir, path):
@@ -76,7 +76,8 @@ def transcript_path(sessions_dir: Path, entry: SessionEntry) -> Path:
     return path
 
 
-def _candidate(sessions_dir: Path, entry: SessionEntry) -> Path | None:
+def named_path(sessions_dir: Path, entry: SessionEntry) -> Path | None:
+    """The path an entry means, symlinks unchecked; None when it names none. Pure."""
     written = entry.session_file.replace("\\", "/")
     pure = PurePosixPath(written)
     if written and pure.suffix == ".jsonl" and "\0" not in written:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from claw_engine.sessions.errors import InvalidSessionKey
 
@@ -62,8 +63,11 @@ def canonical(key: str | SessionKey, default_agent: str = MAIN) -> SessionKey:
     Raises InvalidSessionKey for an empty key, for `agent:` with less than an agent and a rest,
     for control characters and for a rest of more than 512 characters.
     """
-    if isinstance(key, SessionKey):
-        return key
+    return key if isinstance(key, SessionKey) else _canonical(key, default_agent)
+
+
+@lru_cache(maxsize=4096)
+def _canonical(key: str, default_agent: str) -> SessionKey:
     text = key.strip().lower().strip()
     if not text:
         raise InvalidSessionKey("The session key is empty.")

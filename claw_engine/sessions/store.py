@@ -15,10 +15,9 @@ from weakref import WeakValueDictionary
 
 from claw_engine.events import Event, Notice
 from claw_engine.messages import Message
-from claw_engine.paths import StateDir
+from claw_engine.paths import StateDir, contains
 from claw_engine.sessions.entries import StoredMessage, read_entry
-from claw_engine.sessions.entry import SessionEntry, transcript_path
-from claw_engine.sessions.errors import ForeignTranscript
+from claw_engine.sessions.entry import SessionEntry, named_path, transcript_path
 from claw_engine.sessions.events import SessionsChanged
 from claw_engine.sessions.index import SessionIndex
 from claw_engine.sessions.keys import MAIN, SessionKey
@@ -129,8 +128,10 @@ class Sessions:
         await self.index.close()
 
     def _path(self, entry: SessionEntry) -> Path:
-        agent_id = self.key(entry.key).agent_id
-        return transcript_path(self._state_dir.sessions_dir(agent_id), entry)
+        return transcript_path(self._folder(entry), entry)
+
+    def _folder(self, entry: SessionEntry) -> Path:
+        return self._state_dir.sessions_dir(self.key(entry.key).agent_id)
 
     async def _open(self, entry: SessionEntry, path: Path) -> Transcript:
         transcript = Transcript(
@@ -172,31 +173,28 @@ class Sessions:
         self._publish(SessionsChanged(frozenset({entry.key})))
 
     async def _previews_of(self, entries: Sequence[SessionEntry]) -> Texts:
-        paths = [self._listed_path(entry) for entry in entries]
-        unread = [path for path in paths if path is not None and path not in self._live]
-        read = await self._world.disk.run(lambda: {p: self._read_preview(p) for p in unread})
-        texts: Texts = []
-        for path in paths:
-            live = self._live.get(path) if path is not None else None
-            if live is not None:
-                texts.append(preview_of(m.message for m in reversed(live.history())))
-            else:
-                texts.append(read.get(path, "") if path is not None else "")
-        return texts
+        folders = [self._folder(entry) for entry in entries]
+        paths = [named_path(folder, entry) for folder, entry in zip(folders, entries, strict=True)]
+        unread = {p: folder for p, folder in zip(paths, folders, strict=True) if p is not None}
+        live = {path: talk for path in unread if (talk := self._live.get(path)) is not None}
+        read = await self._world.disk.run(
+            lambda: {p: self._read_preview(f, p) for p, f in unread.items() if p not in live}
+        )
+        read |= {
+            path: preview_of(m.message for m in reversed(talk.history()))
+            for path, talk in live.items()
+        }
+        return [read.get(path, "") if path is not None else "" for path in paths]
 
-    def _listed_path(self, entry: SessionEntry) -> Path | None:
-        try:
-            return self._path(entry)
-        except ForeignTranscript:
-            return None
-
-    def _read_preview(self, path: Path) -> str:
+    def _read_preview(self, folder: Path, path: Path) -> str:
         try:
             stat = self._world.disk.stat(path)
             mark = (stat.st_size, stat.st_mtime_ns)
             known = self._previews.get(path)
             if known is not None and known[0] == mark:
                 return known[1]
+            if not contains(folder, path):  # a symlink out of the folder is never opened
+                return ""
             lines = tail(self._world.disk, path, PREVIEW_LINES)
         except (OSError, StateDiskError):
             return ""

@@ -31,7 +31,7 @@ from claw_engine.sessions.tree import Tree
 from claw_engine.storage.writer import BatchWriter
 from claw_engine.world import World
 
-SLICE = 64 * 1024
+SLICE = 16 * 1024
 """Bytes parsed before other tasks get a turn."""
 
 

@@ -17,7 +17,8 @@ class Tree:
         self._before: dict[str, str | None] = {}  # the line before: stands in for a lost parent
         self._last: str | None = None
         self._path: list[Entry] | None = []
-        self._context: tuple[StoredMessage, ...] | None = ()
+        self._context: list[StoredMessage] | None = []
+        self._history: list[StoredMessage] | None = []
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -40,9 +41,19 @@ class Tree:
         self._last = entry.id
         if grows and self._path is not None:
             self._path.append(entry)
+            self._follow(entry)
         else:
-            self._path = None
-        self._context = None
+            self._path = self._context = self._history = None
+
+    def _follow(self, entry: Entry) -> None:
+        """Keep context and history up to date in O(1) while the talk only grows."""
+        message = stored(entry)
+        if entry.kind == "compaction":
+            self._context = None
+        elif self._context is not None and message is not None:
+            self._context.append(message)
+        if self._history is not None and message is not None and _shown(entry):
+            self._history.append(message)
 
     def in_file_order(self) -> tuple[Entry, ...]:
         """Every entry of the file, branches included."""
@@ -69,13 +80,18 @@ class Tree:
     def context(self) -> tuple[StoredMessage, ...]:
         """What a model reads: summary first when the path was compacted."""
         if self._context is None:
-            self._context = tuple(_messages(_compacted(self.path())))
-        return self._context
+            self._context = _messages(_compacted(self.path()))
+        return tuple(self._context)
 
     def history(self) -> tuple[StoredMessage, ...]:
         """What a reader sees: every message on the path, and hidden inserts left out."""
-        shown = [e for e in self.path() if e.kind == "message" or e.data.get("display") is True]
-        return tuple(_messages(shown))
+        if self._history is None:
+            self._history = _messages([entry for entry in self.path() if _shown(entry)])
+        return tuple(self._history)
+
+
+def _shown(entry: Entry) -> bool:
+    return entry.kind == "message" or entry.data.get("display") is True
 
 
 def _messages(entries: list[Entry]) -> list[StoredMessage]:
