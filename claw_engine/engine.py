@@ -41,6 +41,7 @@ from claw_engine.logs import Logs, level_number, start_logs
 from claw_engine.models.catalog import Models
 from claw_engine.notices import NoticeBoard, problem_notices
 from claw_engine.paths import StateDir
+from claw_engine.pauses import Pauses
 from claw_engine.protocol.names import ALL_SCOPES, Scope
 from claw_engine.runs import Runs
 from claw_engine.sessions.generation import state_generation
@@ -153,6 +154,7 @@ class Engine:
         )
         self._journal = Journal(world, state.inbox_dir)
         self._models = Models(world)
+        self._pauses = Pauses(world, state, self._lanes)
         self._dispatcher = self._build_dispatcher()
         self.gateway = Gateway(world, self._parts(), state, self.env)
         self._housekeeping = Housekeeping(self)
@@ -165,13 +167,14 @@ class Engine:
         recovered = await self._journal.open()
         self._close.push_async_callback(self._journal.close)
         await self._exec_approvals.load()
+        await self._pauses.restore()
         await self._broker.start()
         self.door_path = await self.gateway.open_door()
         self._close.push_async_callback(self.gateway.close, "gateway stopping")
         assert self._lock is not None
         self._lock.describe(self._description())
         self._watchdog.start()
-        await self._housekeeping.start()
+        self._housekeeping.start()
         self._close.push_async_callback(self._housekeeping.stop)
         await self._dispatcher.recover(recovered)
         log.info(
@@ -262,6 +265,7 @@ class Engine:
             bus=self._bus,
             runs=self._runs,
             lanes=self._lanes,
+            pauses=self._pauses,
             intake=IntakeAdapter(self._dispatcher, self._sessions, world.clock),
             sessions=SessionsAdapter(self._sessions, self.settings),
             approvals=self._broker,

@@ -1,4 +1,4 @@
-"""Small duties beside the work: hot reload, the pause that survives a restart, idle exit.
+"""Small duties beside the work: hot reload, a closer watch while runs are active, idle exit.
 
 Each is one task over the engine's public face; none is on the way of a message.
 """
@@ -6,7 +6,7 @@ Each is one task over the engine's public face; none is on the way of a message.
 from __future__ import annotations
 
 import asyncio
-import json
+import hashlib
 import logging
 from collections.abc import Coroutine, Iterable
 from pathlib import Path
@@ -26,7 +26,6 @@ from claw_engine.config.snapshot import WatchTargets
 from claw_engine.events import EventBus
 from claw_engine.lanes import Lanes
 from claw_engine.notices import NoticeBoard, problem_notices
-from claw_engine.paths import StateDir
 from claw_engine.watchdog import LoopWatchdog
 from claw_engine.world import World
 
@@ -42,7 +41,6 @@ MARKDOWN_LIMIT = 2 * 1024 * 1024
 class Host(Protocol):
     """What housekeeping needs of the engine."""
 
-    state: StateDir
     board: NoticeBoard
 
     @property
@@ -73,15 +71,12 @@ class Housekeeping:
         self._tokens: dict[Path, int] = {}
         self._problems: set[str] = set()
 
-    async def start(self) -> None:
-        """Restore the pause and begin the duties."""
-        host = self._host
-        if await host.world.disk.run(self._was_paused):
-            host.lanes.pause()
-        self._problems = set(host.board.codes())
+    def start(self) -> None:
+        """Begin the duties."""
+        self._problems = set(self._host.board.codes())
         duties: tuple[tuple[str, Coroutine[None, None, None]], ...] = (
             ("reload", self._reload()),
-            ("pauses", self._keep_pauses()),
+            ("watchdog", self._watch_closer()),
             ("idle", self._idle()),
         )
         self._tasks = [asyncio.create_task(duty, name=name) for name, duty in duties]
@@ -100,6 +95,8 @@ class Housekeeping:
         await asyncio.sleep(0)
         self._tokens = await self._host.world.disk.run(self._count_all)
         watcher = FileWatcher(self._targets)
+        first_look = asyncio.create_task(self._missed_nothing(watcher), name="reload first look")
+        self._tasks.append(first_look)
         async for change in watcher.changes(self._stop):
             match change:
                 case ConfigFileChanged():
@@ -108,6 +105,21 @@ class Housekeeping:
                     await self._workspace_changed(paths)
                 case WatchReport(code, _, text):
                     self._host.board.tell(code, "info", text)
+
+    async def _missed_nothing(self, watcher: FileWatcher) -> None:
+        """An edit between loading and the watcher's first look counts too."""
+        await watcher.ready.wait()
+        host = self._host
+        before = host.config.current.raw_hash
+        if (await host.world.disk.run(self._hash)) != before:
+            await self._config_changed()
+
+    def _hash(self) -> str:
+        try:
+            data = self._host.world.disk.read_bytes(self._host.config.path)
+        except OSError:
+            data = b""
+        return hashlib.sha256(data).hexdigest()
 
     def _targets(self) -> WatchTargets:
         host = self._host
@@ -160,27 +172,12 @@ class Housekeeping:
             return 0
         return estimate(data.decode("utf-8", "replace"))
 
-    # ── pauses ──────────────────────────────────────────────────────────────────────────────
+    # ── watchdog ────────────────────────────────────────────────────────────────────────────
 
-    def _was_paused(self) -> bool:
-        try:
-            value = json.loads(self._host.world.disk.read_bytes(self._host.state.lanes_json))
-        except (OSError, ValueError):
-            return False
-        return isinstance(value, dict) and value.get("paused") is True
-
-    async def _keep_pauses(self) -> None:
-        host = self._host
-        kept, active = host.lanes.paused, False
-        subscription = host.bus.subscribe("lanes", capacity=4)
-        async for _ in subscription:
-            if host.lanes.paused != kept:
-                kept = host.lanes.paused
-                data = json.dumps({"version": 1, "paused": kept}).encode() + b"\n"
-                try:
-                    await host.world.disk.run(host.world.disk.replace, host.state.lanes_json, data)
-                except OSError as error:
-                    log.error("pause not recorded: %s", error)
+    async def _watch_closer(self) -> None:
+        """Ask the loop more often while runs are active."""
+        host, active = self._host, False
+        async for _ in host.bus.subscribe("lanes", capacity=4):
             works = any(lane.active for lane in host.lanes.status())
             if works != active:
                 active = works

@@ -117,6 +117,14 @@ class ApprovalsPort(Protocol):
     async def history(self, limit: int) -> Sequence[ApprovalRecord]: ...
 
 
+class PausePort(Protocol):
+    """The pause switch; works at once, then is written down. Raises ClawError."""
+
+    async def pause(self) -> None: ...
+
+    async def resume(self) -> None: ...
+
+
 class ModelsPort(Protocol):
     def current(self) -> Mapping[str, object]:
         """{name, provider, id, isAI, contextWindow, error|null} of the default model."""
@@ -163,6 +171,7 @@ class GatewayParts:
     bus: EventBus
     runs: Runs
     lanes: Lanes
+    pauses: PausePort
     intake: Intake
     sessions: SessionsPort
     approvals: ApprovalsPort

@@ -17,7 +17,7 @@ from claw_engine.world import World
 if TYPE_CHECKING:  # only names of types: a tool file imports what it uses itself
     from claw_engine.approvals.broker import Broker
     from claw_engine.approvals.store import ExecApprovals
-    from claw_engine.config.load import Settings
+    from claw_engine.config.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

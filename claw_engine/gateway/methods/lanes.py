@@ -14,17 +14,19 @@ def methods(parts: GatewayParts) -> tuple[Method, ...]:
         return lanes_payload(parts)
 
     async def pause(call: Call, params: NoParams) -> Payload:
-        parts.lanes.pause()
+        await parts.pauses.pause()
         return {"ok": True, "paused": True}
 
     async def resume(call: Call, params: NoParams) -> Payload:
-        parts.lanes.resume()
+        await parts.pauses.resume()
         return {"ok": True, "paused": False}
 
     async def stop_all(call: Call, params: NoParams) -> Payload:
         # Pause first: a slot that an aborted run frees must not start the next one.
         parts.lanes.pause()
-        return {"runIds": parts.runs.abort_all(AbortReason.USER)}
+        run_ids = parts.runs.abort_all(AbortReason.USER)
+        await parts.pauses.pause()
+        return {"runIds": run_ids}
 
     return (
         method("lanes.status", Scope.READ, NoParams, status),
