@@ -37,7 +37,7 @@ LEVELS: Mapping[str, int] = {
 }
 """OpenClaw's level names."""
 
-OURS = ("claw_engine", "claw_tui")
+OURS = ("claw", "claw_engine", "claw_tui")
 _FILE_NAME = re.compile(r"claw-(\d{4}-\d{2}-\d{2})\.log")
 _PLAIN = re.compile(r"[\w.:/+@,\-]+")
 # C0 is escaped by JSON itself. These are the other characters that steer a terminal or hide text.

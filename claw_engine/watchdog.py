@@ -22,8 +22,8 @@ IDLE_INTERVAL_S = 0.5
 """Two questions a second while nothing runs: measured at about 1 ms CPU a second (0.1 %)."""
 
 ACTIVE_INTERVAL_S = 0.1
-"""While runs are active (about 4 ms CPU a second). A stall longer than threshold + interval (250 ms) is always caught;
-a shorter one with probability (stall - threshold) / interval."""
+"""While runs are active (about 4 ms CPU a second). A stall longer than threshold + interval
+(250 ms) is always caught; a shorter one with probability (stall - threshold) / interval."""
 
 HANG_S = 5.0
 """A stall this long is logged before it ends: it may never end."""

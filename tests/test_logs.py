@@ -225,6 +225,15 @@ async def test_a_stuck_disk_does_not_hold_the_loop(tmp_path: Path) -> None:
     assert any(message.endswith("log lines were lost") for message in messages)
 
 
+@pytest.mark.parametrize("name", ["claw.lanes", "claw_engine.x", "claw_tui.y"])
+def test_info_of_all_our_loggers_is_written(tmp_path: Path, name: str) -> None:
+    logs = start_logs(tmp_path)
+    logging.getLogger(name).info("seen")
+    logging.getLogger("library").info("not seen")
+    logs.close()
+    assert [line["logger"] for line in lines(tmp_path)] == [name]
+
+
 def test_closing_detaches(tmp_path: Path) -> None:
     before = list(logging.getLogger().handlers)
     logs: Logs = start_logs(tmp_path)

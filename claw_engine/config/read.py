@@ -50,11 +50,8 @@ class Reading:
     present: bool
     files: tuple[Path, ...]
     keep: bytes = b""
-
-    @property
-    def raw_hash(self) -> str:
-        """SHA-256 (hex) of the main file's text, as OpenClaw's snapshot hash."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
+    raw_hash: str = ""
+    """SHA-256 (hex) of the main file as it is on disk, as OpenClaw's snapshot hash."""
 
     @property
     def fatal(self) -> Problem | None:
@@ -73,11 +70,12 @@ class ConfigReader:
 
     def read(self, generation: int) -> Reading:
         """Never raises: what cannot be read is a fatal problem."""
-        text, present = "", True
+        data, text, present = b"", "", True
         settings: Settings | None = None
         raw: JsonObject = {}
         try:
-            text = decode_text(self.reader.read_bytes(self.path), str(self.path))
+            data = self.reader.read_bytes(self.path)
+            text = decode_text(data, str(self.path))
             raw = self._expand(text)
         except FileNotFoundError:
             present = False
@@ -90,7 +88,13 @@ class ConfigReader:
         if any(problem.fatal for problem in self.problems):
             settings = None
         return Reading(
-            settings, tuple(self.problems), text, present, self._files(), self._keep(text, raw)
+            settings,
+            tuple(self.problems),
+            text,
+            present,
+            self._files(),
+            self._keep(text, raw),
+            hashlib.sha256(data).hexdigest(),
         )
 
     def _expand(self, text: str) -> JsonObject:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import stat
 from dataclasses import FrozenInstanceError
@@ -246,6 +247,14 @@ def test_openclaw_config_path_names_another_file(config: Config) -> None:
     path = config.write("{gateway: {port: 77}}", "elsewhere/my.json5")
     store = config.store({"OPENCLAW_CONFIG_PATH": str(path)})
     assert store.load().settings.gateway.port == 77
+
+
+def test_the_hash_is_of_the_bytes_on_disk_with_a_byte_order_mark(config: Config) -> None:
+    data = b"\xef\xbb\xbf{gateway: {port: 5}}"
+    config.state.config.write_bytes(data)
+    loaded = config.store().load()
+    assert loaded.settings.gateway.port == 5
+    assert loaded.raw_hash == hashlib.sha256(data).hexdigest()
 
 
 def test_a_leading_tilde_in_path_keys_is_the_home(config: Config) -> None:
