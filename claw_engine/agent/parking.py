@@ -38,11 +38,11 @@ class Parking:
     def call_ended(self) -> None:
         """One call of the round is over."""
         self._open -= 1
-        self._park_if_idle()
+        self._look_soon()
 
     def enter(self) -> None:
         self._waiting += 1
-        self._park_if_idle()
+        self._look_soon()
 
     async def leave(self, *, cancelled: bool) -> None:
         self._waiting -= 1
@@ -55,8 +55,12 @@ class Parking:
                 self._stopwatch.start()
                 self._steps.state(RunState.TOOL, "decided")
 
+    def _look_soon(self) -> None:
+        # One turn of the loop later: calls decided at the same moment have left their wait by then.
+        if self._waiting and not self._parked:
+            asyncio.get_running_loop().call_soon(self._park_if_idle)
+
     def _park_if_idle(self) -> None:
-        # A call that is on its way back into the lane holds the lock and is about to work.
         if self._parked or not self._waiting or self._waiting != self._open:
             return
         self._parked = True

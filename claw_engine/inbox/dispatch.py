@@ -11,7 +11,7 @@ import asyncio
 import itertools
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -242,15 +242,22 @@ class Dispatcher:
         return [entry for entry in self._entries.values() if entry.result is None]
 
     async def _all_ended(self, timeout_s: float) -> None:
-        waits = [asyncio.create_task(entry.done.wait()) for entry in self._active()]
-        if waits:
-            await self._bounded(asyncio.gather(*waits), timeout_s)
+        active = self._active()
 
-    async def _bounded(self, what: Awaitable[object], timeout_s: float | None) -> None:
+        async def ends() -> None:
+            for entry in active:
+                await entry.done.wait()
+
+        if active:
+            await self._bounded(ends(), timeout_s)
+
+    async def _bounded(
+        self, what: Coroutine[object, object, object], timeout_s: float | None
+    ) -> None:
         """Waits for `what`, at most `timeout_s` seconds of the world's clock."""
-        waits = [asyncio.ensure_future(what)]
+        waits: list[asyncio.Task[object]] = [asyncio.create_task(what)]
         if timeout_s is not None:
-            waits.append(asyncio.ensure_future(self._clock.sleep(timeout_s)))
+            waits.append(asyncio.create_task(self._clock.sleep(timeout_s)))
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from claw_engine.messages import (
@@ -27,8 +27,13 @@ from claw_engine.models.base import Turn, WireToolCall
 from claw_engine.parts import Part, PartKind
 
 IMAGE_NOTE = "[an image was here; it is no longer part of the context]"
-UNFINISHED = frozenset({"error", "aborted"})
-"""Stop reasons whose tool calls may be half written: neither call nor result is replayed."""
+UNFINISHED: Mapping[str, str] = {
+    "aborted": "[stopped before an answer]",
+    "error": "[no answer: the model call failed]",
+}
+"""Stop reasons whose tool calls may be half written: neither call nor result is replayed. The text
+stands in for an answer without words, so that the next message is not taken for part of the last.
+"""
 
 _BAD_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -78,6 +83,8 @@ def _assistant(entry_id: str, message: AssistantMessage) -> Turn | None:
     calls: tuple[WireToolCall, ...] = ()
     if message.stop_reason not in UNFINISHED:
         calls = tuple(call_of(entry_id, b) for b in message.tool_calls() if b.id)
+    if not parts and (stand_in := UNFINISHED.get(message.stop_reason)) is not None:
+        parts = (Part(f"{entry_id}:end", PartKind.ASSISTANT, entry_id, stand_in, "assistant"),)
     if not parts and not calls:
         return None
     reasoning = tuple(
