@@ -18,6 +18,7 @@ from claw_engine.approvals import records
 from claw_engine.approvals.errors import (
     AlreadyResolved,
     AmbiguousApproval,
+    BrokerClosed,
     JournalError,
     NotOffered,
     UnknownApproval,
@@ -72,6 +73,7 @@ class Broker:
         self._waiting: dict[str, _Waiting] = {}
         self._closed: deque[ApprovalRecord] = deque(maxlen=REMEMBERED)
         self._tasks: set[asyncio.Task[ApprovalRecord | None]] = set()
+        self._stopped = False
 
     async def start(self) -> None:
         """Read the history; whatever a dead engine left open expires with reason `restart`.
@@ -93,7 +95,8 @@ class Broker:
             self._closed.append(record)
 
     async def close(self) -> None:
-        """Expire what waits with reason `shutdown`, so that no asker hangs."""
+        """Expire what waits with reason `shutdown` and ask nobody any more."""
+        self._stopped = True
         for waiting in list(self._waiting.values()):
             await self._expire(waiting, "shutdown")
         if self._tasks:
@@ -109,13 +112,16 @@ class Broker:
         """Put a question and wait for its end, at most `timeout_ms` (default: the broker's).
 
         `on_pending` is called once it is visible. Cancelling the wait closes the request with
-        reason `cancelled`. Raises JournalError when it cannot be made durable: nobody was asked.
+        reason `cancelled`. Raises JournalError when it cannot be made durable and BrokerClosed
+        after `close`: then nobody was asked.
         """
+        self._refuse_after_close()
         now = self._world.clock.now_ms()
         timeout = self.timeout_ms if timeout_ms is None else timeout_ms
         ask = self._with_recent(ask)
         record = ApprovalRecord(self._world.ids.uuid(), ask, now, now + timeout)
         await self._write(records.requested_line(record))
+        self._refuse_after_close()
         waiting = _Waiting(record, asyncio.get_running_loop().create_future())
         self._waiting[record.id] = waiting
         waiting.timer = self._world.clock.call_later(
@@ -203,6 +209,10 @@ class Broker:
         return tuple(dict.fromkeys(a.command for a in reversed(recent) if matched_by(a, patterns)))
 
     # inside
+
+    def _refuse_after_close(self) -> None:
+        if self._stopped:
+            raise BrokerClosed("Nobody can be asked: the engine is stopping.")
 
     def _with_recent(self, ask: ApprovalAsk) -> ApprovalAsk:
         if not ask.always.patterns:

@@ -23,6 +23,10 @@ class JournalError(ClawError):
     """A request or a decision could not be made durable."""
 
 
+class BrokerClosed(ClawError):
+    """The broker was closed."""
+
+
 class UnknownApproval(InvalidRequest):
     """No request has this id."""
 

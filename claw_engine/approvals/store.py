@@ -8,6 +8,7 @@ aside, not overwritten, when something must be written.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -45,7 +46,8 @@ class _Seen:
 
 
 class ExecApprovals:
-    """The rules file. `warn` gets one sentence when the file is damaged (default: the log)."""
+    """The rules file. `warn` gets one sentence when the file is damaged (default: the log); after
+    `load` it is always called on that loop, whichever thread reads the file."""
 
     def __init__(
         self,
@@ -59,11 +61,13 @@ class ExecApprovals:
         self.fs = fs or RealFs()
         self._world = world
         self._warn = warn or log.warning
+        self._loop: asyncio.AbstractEventLoop | None = None
         # One value, swapped whole: the loop reads it while the disk thread writes the file.
         self._seen: _Seen | None = None
 
     async def load(self) -> None:
         """Read the file and bind hand-made rules for writable files to their present content."""
+        self._loop = asyncio.get_running_loop()
         await self._world.disk.run(self._load)
 
     def policy_for(self, agent_id: str, caller: ExecPolicy | None = None) -> ExecPolicy:
@@ -168,7 +172,7 @@ class ExecApprovals:
             if seen.file.problem and disk.exists(self.path):
                 aside = self.path.with_name(f"{name}.bad-{self._world.clock.now_ms()}")
                 disk.rename(self.path, aside)
-                self._warn(f"{name} {seen.file.problem}; it was kept as {aside.name}.")
+                self._tell(f"{name} {seen.file.problem}; it was kept as {aside.name}.")
             disk.mkdir(self.path.parent)
             disk.replace(self.path, to_pretty(file.data) + b"\n")
         except OSError as error:
@@ -179,13 +183,22 @@ class ExecApprovals:
         self._seen = None
         return self._refresh()
 
+    def _tell(self, sentence: str) -> None:
+        if self._loop is None:
+            self._warn(sentence)
+            return
+        try:
+            self._loop.call_soon_threadsafe(self._warn, sentence)
+        except RuntimeError:  # the loop is gone: the engine has stopped
+            log.warning(sentence)
+
     def _refresh(self) -> _Seen:
         identity, seen = self._stat(), self._seen
         if seen is not None and identity == seen.identity:
             return seen
         file = self._read() if identity else rulefile.empty()
         if file.problem:
-            self._warn(f"{self.path.name} {file.problem}: no rule of it counts.")
+            self._tell(f"{self.path.name} {file.problem}: no rule of it counts.")
         seen = _Seen(identity, file, self._pins(file))
         self._seen = seen
         return seen

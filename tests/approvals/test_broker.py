@@ -13,6 +13,7 @@ from claw_engine.approvals.broker import DEFAULT_TIMEOUT_MS, Broker
 from claw_engine.approvals.errors import (
     AlreadyResolved,
     AmbiguousApproval,
+    BrokerClosed,
     JournalError,
     NotOffered,
     UnknownApproval,
@@ -176,6 +177,13 @@ async def test_the_first_answer_wins_and_the_second_learns_by_whom(desk: Desk) -
         assert late.code == "INVALID_REQUEST"
     assert (await task).decision is Decision.DENY
     assert [line["type"] for line in desk.lines()] == ["requested", "resolved"]
+
+
+async def test_after_the_end_nobody_is_asked(desk: Desk) -> None:
+    await desk.broker.close()
+    with pytest.raises(BrokerClosed):
+        await desk.broker.request(ask())
+    assert desk.events == []
 
 
 async def test_always_needs_an_offer(desk: Desk) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,15 @@ async def test_a_damaged_file_allows_nothing_and_is_moved_aside_only_by_a_write(
     (aside,) = path.parent.glob("*.bad-*")
     assert aside.read_bytes() == before
     assert [r.pattern for r in store.rules()] == ["/usr/bin/uname"]
+
+
+async def test_warnings_arrive_on_the_loop_from_whatever_thread(world: World, path: Path) -> None:
+    put(path, "{oops")
+    threads: list[int] = []
+    store = ExecApprovals(world, path, warn=lambda _: threads.append(threading.get_ident()))
+    await store.load()
+    await world.disk.run(store.policy_for, "main")
+    assert threads == [threading.get_ident()]
 
 
 async def test_an_edit_from_outside_counts_at_once(world: World, path: Path) -> None:
