@@ -58,7 +58,8 @@ class FileWatcher:
     """`targets` is asked again on every look, so a reload may change what is followed.
 
     `debounce_ms`: files must be still this long before they are reported. `poll_seconds`: how
-    often to look where no events arrive. `table` is the mount table's text.
+    often to look where no events arrive. `table` gives the mount table's text, `arm` a waker on
+    folders (may raise OSError: then it is polling).
     """
 
     def __init__(
@@ -68,11 +69,13 @@ class FileWatcher:
         debounce_ms: int = DEBOUNCE_MS,
         poll_seconds: float = POLL_SECONDS,
         table: Callable[[], str] = mount_table,
+        arm: Callable[[tuple[Path, ...]], Waker] = EventWaker.arm,
     ) -> None:
         self._targets = targets
         self._debounce = debounce_ms / 1000
         self._poll_seconds = poll_seconds
         self._table = table
+        self._arm = arm
         self._told: set[tuple[str, Path | None]] = set()
         self._reports: list[WatchReport] = []
         self._armed: dict[Path, tuple[int, int]] | None = None
@@ -125,7 +128,7 @@ class FileWatcher:
             if kind is not None:
                 return self._poll(folder, f"{kind} reports no changes")
         try:
-            return EventWaker.arm(folders)
+            return self._arm(folders)
         except FileNotFoundError:
             return None
         except (OSError, RuntimeError, ValueError) as error:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -17,6 +18,7 @@ from claw_engine.config.reload import (
     WorkspaceFilesChanged,
 )
 from claw_engine.config.snapshot import WatchTargets
+from claw_engine.config.wakers import EventWaker, Waker
 
 LIMIT_S = 30
 
@@ -188,6 +190,44 @@ async def test_a_missing_state_folder_is_waited_for(tmp_path: Path) -> None:
         config.parent.mkdir(parents=True)
         config.write_text("{}")
         assert await run.next(ConfigFileChanged) == ConfigFileChanged((config,))
+
+
+async def test_without_event_watches_it_polls_and_says_why(place: Place) -> None:
+    def refuse(folders: tuple[Path, ...]) -> Waker:
+        raise OSError(errno.ENOSPC, "watch limit reached")
+
+    watcher = FileWatcher(
+        lambda: place.targets, debounce_ms=20, poll_seconds=0.05, table=lambda: "", arm=refuse
+    )
+    async with watched(watcher) as run:
+        report = await run.next(WatchReport)
+        assert isinstance(report, WatchReport) and "watch limit reached" in report.text
+        place.config.write_text("{}")
+        assert await run.next(ConfigFileChanged) == ConfigFileChanged((place.config,))
+
+
+async def test_a_waker_is_worn_out_once_its_folder_was_made_anew(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    waker = EventWaker.arm((tmp_path, folder))
+    try:
+        (folder / "A.md").write_text("x")
+        assert await waker.wait(asyncio.Event())
+        shutil.rmtree(folder)
+        folder.mkdir()
+        assert not await waker.wait(asyncio.Event())
+    finally:
+        waker.close()
+
+
+async def test_stop_ends_a_wait_at_once(tmp_path: Path) -> None:
+    stop = asyncio.Event()
+    waker = EventWaker.arm((tmp_path,))
+    waiting = asyncio.create_task(waker.wait(stop))
+    await asyncio.sleep(0)
+    stop.set()
+    assert await asyncio.wait_for(waiting, 2)
+    waker.close()
 
 
 MOUNTS = r"""22 1 8:1 / / rw - ext4 /dev/sda1 rw
