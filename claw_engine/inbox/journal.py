@@ -36,6 +36,12 @@ class _Item:
     accepted: Accepted | None = None
     mark: tuple[str, Mark] | None = None
 
+    @property
+    def urgent(self) -> bool:
+        """Must survive a power cut. A lost `done` is found again by its answer, which is fsynced
+        in the transcript before the mark is made."""
+        return self.mark is None or self.mark[1] is not Mark.DONE
+
 
 class Journal:
     """Loop thread only; `open` before anything else.
@@ -96,7 +102,7 @@ class Journal:
         return accepted
 
     async def mark(self, run_id: str, kind: str, detail: str = "") -> None:
-        """Record what became of a message; returns once durable.
+        """Record what became of a message; returns once durable (`done`: once written).
 
         `started` must be durable before the run's first side effect (else a power cut repeats
         it); the wait may overlap the model call. A mark for a message that is not open is
@@ -143,7 +149,8 @@ class Journal:
             await self._compact_live()
 
     def _append(self, items: Sequence[_Item]) -> int:
-        return self._lines.append(b"".join(to_line(i.record) for i in items), fsync=self._fsync)
+        fsync = self._fsync and any(item.urgent for item in items)
+        return self._lines.append(b"".join(to_line(item.record) for item in items), fsync=fsync)
 
     async def _compact_live(self) -> None:
         records = list(self._ledger.records(self._world.clock.now_ms()))

@@ -1,9 +1,9 @@
 """What can be wrong with a session, in words for the operator.
 
-    InvalidRequest
-    └── InvalidSessionKey    a key no session can have
-    ClawError
-    └── ForeignTranscript    the index points outside the sessions folder
+InvalidRequest
+└── InvalidSessionKey    a key no session can have
+ClawError
+└── ForeignTranscript    the index points outside the sessions folder
 """
 
 from __future__ import annotations

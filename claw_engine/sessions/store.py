@@ -98,9 +98,7 @@ class Sessions:
             task.add_done_callback(lambda _: self._opening.pop(path, None))
         return await asyncio.shield(task)
 
-    async def history(
-        self, key: str | SessionKey, limit: int = 200
-    ) -> tuple[StoredMessage, ...]:
+    async def history(self, key: str | SessionKey, limit: int = 200) -> tuple[StoredMessage, ...]:
         """The newest `limit` messages of a session, oldest first; empty for an unknown one."""
         entry = self.get(key)
         if entry is None or not entry.session_id or limit <= 0:

@@ -1,9 +1,9 @@
 """What can go wrong with the state disk, in words for the operator.
 
-    ClawError
-    └── StateDiskError       any read or write of the state directory that failed
-        ├── StateDiskFull    ENOSPC, EDQUOT, EFBIG: space is missing
-        └── LockUnsupported  the file system keeps no locks (see locks.py)
+ClawError
+└── StateDiskError       any read or write of the state directory that failed
+    ├── StateDiskFull    ENOSPC, EDQUOT, EFBIG: space is missing
+    └── LockUnsupported  the file system keeps no locks (see locks.py)
 """
 
 from __future__ import annotations

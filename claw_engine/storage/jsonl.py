@@ -186,7 +186,9 @@ class LineFile:
         try:
             if self._good is not None:  # an earlier cut is still owed
                 self._disk.truncate(self.path, self._good)
-            base = self._disk.stat(self.path).st_size if self._disk.exists(self.path) else 0
+            base = self._disk.stat(self.path).st_size
+        except FileNotFoundError:
+            base = 0
         except OSError as error:
             raise disk_error(error, self.path) from error
         self._good = base

@@ -84,7 +84,8 @@ def acquire(path: Path, info: Mapping[str, object]) -> Lock | HeldBy:
         keep = False
         try:
             if not _flock(fd, path):
-                return holder(path) or HeldBy(0, {})
+                # Its pid may be unknown here (another container): what it wrote still counts.
+                return _described(path) or HeldBy(0, {})
             if _same_file(fd, path):  # else it was replaced meanwhile: try the new one
                 _prove_it_keeps_others_out(path, flags)
                 lock = Lock(path, fd)
@@ -98,14 +99,17 @@ def acquire(path: Path, info: Mapping[str, object]) -> Lock | HeldBy:
 
 def holder(path: Path) -> HeldBy | None:
     """Who wrote the lock file last and still lives; None when nobody does. Takes no lock."""
+    held = _described(path)
+    return held if held is not None and pid_alive(held.pid) else None
+
+
+def _described(path: Path) -> HeldBy | None:
     try:
         value = json.loads(path.read_bytes() or b"null")
     except (OSError, ValueError):
         return None
     pid = value.get("pid") if isinstance(value, dict) else None
-    if not isinstance(pid, int) or not pid_alive(pid):
-        return None
-    return HeldBy(pid, value)
+    return HeldBy(pid, value) if isinstance(pid, int) else None
 
 
 def pid_alive(pid: int) -> bool:

@@ -117,6 +117,20 @@ async def test_process_durability_writes_without_fsync(tmp_path: Path) -> None:
     assert kinds(tmp_path) == ["opened", "accepted"]
 
 
+@pytest.mark.parametrize(
+    ("mark", "fsync"),
+    [("started", True), ("aborted", True), ("failed", True), ("done", False)],
+)
+async def test_every_mark_but_done_is_safe_from_a_power_cut(
+    tmp_path: Path, mark: str, fsync: bool
+) -> None:
+    disk = Gate()
+    inbox, _ = await opened(tmp_path, disk)
+    await inbox.accept(message("r1"))
+    await inbox.mark("r1", mark)
+    assert disk.fsyncs == [True, fsync]
+
+
 async def test_giving_up_the_wait_keeps_the_message(tmp_path: Path) -> None:
     inbox, _ = await opened(tmp_path)
     wait = asyncio.create_task(inbox.accept(message("r1")))
@@ -159,7 +173,11 @@ async def test_finished_ids_are_remembered_across_restarts_up_to_a_bound(
     again, recovered = await opened(tmp_path)
     assert recovered == Recovered()
     assert [(await again.accept(message(f"r{n}"))).repeat for n in range(5)] == [
-        False, False, True, True, True,
+        False,
+        False,
+        True,
+        True,
+        True,
     ]
 
 
@@ -298,7 +316,9 @@ async def test_a_full_disk_refuses_the_message_and_keeps_nothing_of_it(
     before = (tmp_path / "journal.jsonl").read_bytes()
     disk.broken, disk.short, disk.error = True, short, number
     results = await asyncio.gather(
-        inbox.accept(message("r2")), inbox.accept(message("r2")), inbox.accept(message("r3")),
+        inbox.accept(message("r2")),
+        inbox.accept(message("r2")),
+        inbox.accept(message("r3")),
         return_exceptions=True,
     )
     assert [type(r) for r in results] == [kind] * 3

@@ -82,8 +82,12 @@ async def test_two_broken_files_in_one_moment_are_both_kept(box: Box) -> None:
 async def test_entries_before_the_fault_are_saved(box: Box) -> None:
     three_transcripts(box)
     text = json.dumps(
-        {"agent:main:main": {"sessionId": "a1", "updatedAt": 5, "label": "Home"},
-         "agent:main:x": {"sessionId": "b2"}}, indent=2)
+        {
+            "agent:main:main": {"sessionId": "a1", "updatedAt": 5, "label": "Home"},
+            "agent:main:x": {"sessionId": "b2"},
+        },
+        indent=2,
+    )
     box.state.sessions_json("main").write_text(text[:-30])
     index = box.index()
     await index.load_all()

@@ -48,8 +48,23 @@ def test_bare_keys_belong_to_the_default_agent() -> None:
 
 @pytest.mark.parametrize(
     "key",
-    ["", "  ", "agent:", "agent:main", "agent:main:", "agent::x", "agent: :x", "AGENT:MAIN:",
-     "agent:main:::", "a\nb", "a\0b", "a\x1b[31m", "a\u2028b", "\ud800", "x" * (MAX_KEY + 1)],
+    [
+        "",
+        "  ",
+        "agent:",
+        "agent:main",
+        "agent:main:",
+        "agent::x",
+        "agent: :x",
+        "AGENT:MAIN:",
+        "agent:main:::",
+        "a\nb",
+        "a\0b",
+        "a\x1b[31m",
+        "a\u2028b",
+        "\ud800",
+        "x" * (MAX_KEY + 1),
+    ],
 )
 def test_what_cannot_be_a_key_is_refused(key: str) -> None:
     with pytest.raises(InvalidSessionKey) as caught:
@@ -108,8 +123,18 @@ def test_threads_cron_runs_and_depth() -> None:
 
 @pytest.mark.parametrize(
     ("value", "valid"),
-    [("a1", True), ("A.b-C_9", True), ("", False), (".hidden", False), ("a/b", False),
-     ("a" * 128, True), ("a" * 129, False), (None, False), ("é", False), ("a\n", False)],
+    [
+        ("a1", True),
+        ("A.b-C_9", True),
+        ("", False),
+        (".hidden", False),
+        ("a/b", False),
+        ("a" * 128, True),
+        ("a" * 129, False),
+        (None, False),
+        ("é", False),
+        ("a\n", False),
+    ],
 )
 def test_a_session_id_can_be_a_file_name(value: object, valid: bool) -> None:
     assert valid_session_id(value) is valid

@@ -35,9 +35,7 @@ async def said(sessions: Sessions, key: str) -> list[str]:
 
 
 @pytest.mark.parametrize("peer", ["9007199254740993", "Zoë:Doe 😀", "a:b:c"])
-async def test_messages_of_one_peer_are_one_session_across_a_restart(
-    box: Box, peer: str
-) -> None:
+async def test_messages_of_one_peer_are_one_session_across_a_restart(box: Box, peer: str) -> None:
     key = f"agent:main:telegram:direct:{peer}"
     first = await started(box)
     for number in (1, 2):
@@ -152,8 +150,12 @@ async def test_the_list_of_a_captured_directory(box: Box) -> None:
     sessions = await started(box)
     rows = await sessions.list()
     assert [row.key.removeprefix("agent:main:") for row in rows] == [
-        "stop", "autocompact", "abort", "subagent:c4c7797d-11f0-4e2e-aa77-708e81718fba",
-        "main", "stream",
+        "stop",
+        "autocompact",
+        "abort",
+        "subagent:c4c7797d-11f0-4e2e-aa77-708e81718fba",
+        "main",
+        "stream",
     ]
     main = rows[4].to_wire()
     assert main == {

@@ -71,8 +71,21 @@ def test_a_cut_file_gives_its_whole_entries(
 
 
 @pytest.mark.parametrize(
-    "text", ["", " \n", "{", "[]", "null", "\0" * 64, '{"a":1', '{"a":1}x', '{1:2}', '{"a" 1}',
-             '{"a":1,}', '{"a":{"b":}}']
+    "text",
+    [
+        "",
+        " \n",
+        "{",
+        "[]",
+        "null",
+        "\0" * 64,
+        '{"a":1',
+        '{"a":1}x',
+        "{1:2}",
+        '{"a" 1}',
+        '{"a":1,}',
+        '{"a":{"b":}}',
+    ],
 )
 def test_what_is_no_object_is_broken(text: str) -> None:
     with pytest.raises(BrokenStore):

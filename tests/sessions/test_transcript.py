@@ -103,7 +103,8 @@ async def test_a_second_header_in_the_middle_is_read_over() -> None:
     path = next(SESSIONS.glob("de68f413*.jsonl"))
     read = await opened(path)
     assert [m.message.__class__.__name__ for m in read.history()] == [
-        "UserMessage", "AssistantMessage",
+        "UserMessage",
+        "AssistantMessage",
     ]
 
 
@@ -208,12 +209,18 @@ async def test_a_crash_at_any_byte_of_the_last_record_keeps_the_rest(tmp_path: P
 
 HEAD = {"type": "session", "version": 3, "id": "s1", "timestamp": "T", "cwd": "/x"}
 ONE = {
-    "type": "message", "id": "00000001", "parentId": None, "timestamp": "2026-11-30T08:40:00.000Z",
+    "type": "message",
+    "id": "00000001",
+    "parentId": None,
+    "timestamp": "2026-11-30T08:40:00.000Z",
     "message": {"role": "user", "content": [{"type": "text", "text": "q", "textSignature": "s"}]},
     "odd": {"x": 1},
 }
 TWO = {
-    "type": "message", "id": "00000002", "parentId": "00000001", "timestamp": "T",
+    "type": "message",
+    "id": "00000002",
+    "parentId": "00000001",
+    "timestamp": "T",
     "message": {"role": "assistant", "content": [{"type": "text", "text": "a"}]},
 }
 
@@ -390,8 +397,11 @@ def test_the_newest_compaction_decides_what_is_read(kept: str) -> None:
         tree.add(Entry(number, parent, "message", "T", user(number)))
         if number == "2":
             tree.add(Entry("c1", "2", "compaction", "T", data={"summary": "old"}))
-    tree.add(Entry("c2", tree.leaf_id, "compaction", "T",
-                   data={"summary": "new", "firstKeptEntryId": kept}))
+    tree.add(
+        Entry(
+            "c2", tree.leaf_id, "compaction", "T", data={"summary": "new", "firstKeptEntryId": kept}
+        )
+    )
     tree.add(Entry("4", "c2", "message", "T", user("4")))
     expected = {"1": ["1", "2", "3"], "3": ["3"], "missing": []}[kept]
     assert texts(tree.context())[1:] == [*expected, "4"]

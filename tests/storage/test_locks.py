@@ -63,6 +63,17 @@ def test_a_killed_holder_frees_the_lock(tmp_path: Path) -> None:
     mine.release()
 
 
+def test_a_holder_whose_pid_means_nothing_here_is_still_named(tmp_path: Path) -> None:
+    path = tmp_path / "gateway.lock"
+    lock = acquire(path, INFO)
+    assert isinstance(lock, Lock)
+    path.write_text(json.dumps({"pid": 2**22 + 1, "host": "container"}))  # beyond any pid
+    held = acquire(path, INFO)
+    assert held == HeldBy(2**22 + 1, {"pid": 2**22 + 1, "host": "container"})
+    assert holder(path) is None
+    lock.release()
+
+
 def test_the_lock_follows_a_replaced_file(tmp_path: Path) -> None:
     path = tmp_path / "gateway.lock"
     old = acquire(path, INFO)
