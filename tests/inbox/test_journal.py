@@ -360,3 +360,25 @@ async def test_a_journal_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     with pytest.raises(StateDiskError) as caught:
         await journal(tmp_path).open()
     assert "journal.jsonl" in caught.value.title
+
+
+async def test_a_compaction_that_fails_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("claw_engine.inbox.journal.COMPACT_BYTES", 500)
+
+    class NoReplace(RealDisk):
+        full = False
+
+        def replace(self, path: Path, data: bytes, *, mode: int = 0o600) -> None:
+            if self.full:
+                raise OSError(errno.ENOSPC, "full", str(path))
+            super().replace(path, data, mode=mode)
+
+    disk = NoReplace()
+    inbox, _ = await opened(tmp_path, disk)
+    disk.full = True
+    for n in range(10):
+        await inbox.accept(message(f"r{n}"))
+    _, recovered = await opened(tmp_path)
+    assert [a.id for a in recovered.not_started] == [f"r{n}" for n in range(10)]

@@ -189,3 +189,34 @@ def test_a_first_append_that_fails_leaves_an_empty_file(tmp_path: Path) -> None:
     with pytest.raises(StateDiskFull):
         LineFile(disk, path).append(LAST, fsync=True)
     assert path.read_bytes() == b""
+
+
+def test_a_repair_that_cannot_save_the_cut_bytes_cuts_nothing(tmp_path: Path) -> None:
+    disk = HalfLineDisk()
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(GOOD + LAST[:9])
+    disk.broken = True
+    with pytest.raises(StateDiskFull):
+        repair(disk, path, NOW)
+    assert path.read_bytes() == GOOD + LAST[:9]
+
+
+def test_reading_what_is_not_there_says_which_file(tmp_path: Path, disk: RealDisk) -> None:
+    missing = tmp_path / "none.jsonl"
+    for read in (lambda: list(iterate(disk, missing)), lambda: tail(disk, missing, 3)):
+        with pytest.raises(StateDiskError) as caught:
+            read()
+        assert str(missing) in caught.value.title
+
+
+def test_a_failed_first_append_never_cuts_another_writers_lines(tmp_path: Path) -> None:
+    disk = HalfLineDisk()
+    path = tmp_path / "a.jsonl"
+    lines = LineFile(disk, path)
+    lines.append(GOOD, fsync=False)
+    with path.open("ab") as file:
+        file.write(LAST)
+    disk.broken, disk.short = True, 4
+    with pytest.raises(StateDiskFull):
+        lines.append(LAST, fsync=False)
+    assert path.read_bytes() == GOOD + LAST

@@ -84,3 +84,17 @@ async def test_a_write_that_never_suspends_works_under_an_eager_task_factory() -
         loop.set_task_factory(None)
     assert seen == [0, 1, 2]
     assert writer.idle
+
+
+async def test_a_loop_that_goes_down_leaves_nobody_waiting() -> None:
+    slow = Slow()
+    writer = BatchWriter(slow, "t")
+    first = asyncio.create_task(writer.put(1))
+    await slow.started.wait()
+    second = asyncio.create_task(writer.put(2))
+    await asyncio.sleep(0)
+    (running,) = [t for t in asyncio.all_tasks() if t.get_name() == "t"]
+    running.cancel()
+    results = await asyncio.gather(first, second, return_exceptions=True)
+    assert [type(r) for r in results] == [asyncio.CancelledError] * 2
+    assert writer.idle
