@@ -70,7 +70,8 @@ class RemoteClient:
         """Open and shake hands. Raises NoEngine, DoorRefused, ClientError, ConnectionLost."""
         if self._writer is not None:
             raise DoorRefused("This client is connected already.")
-        sock = open_socket(self._state_dir, HANDSHAKE_S)
+        # In a thread: a frozen engine with a full backlog would hold this loop.
+        sock = await asyncio.to_thread(open_socket, self._state_dir, HANDSHAKE_S)
         sock.setblocking(False)
         reader, writer = await asyncio.open_unix_connection(sock=sock, limit=2 * MAX_PAYLOAD)
         try:

@@ -125,6 +125,19 @@ class FakeApprovals:
         return list(self.records.values())[:limit]
 
 
+class FakePauses:
+    """Pauses the real lanes; what is durable about it is not ours."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        self._lanes = lanes
+
+    async def pause(self) -> None:
+        self._lanes.pause()
+
+    async def resume(self) -> None:
+        self._lanes.resume()
+
+
 class FakeModels:
     def current(self) -> Mapping[str, object]:
         return {"name": "rehearsal/stage", "provider": "rehearsal", "isAI": False, "error": None}
@@ -176,9 +189,19 @@ class Rig:
         self.approvals = FakeApprovals()
         self.host = FakeHost(str(root), started_ms=self.world.clock.now_ms())
         parts = GatewayParts(
-            self.world.clock, self.world.ids, self.bus, self.runs, self.lanes, self.intake,
-            self.sessions, self.approvals, FakeModels(), FakeConfig(), self.host,
-        )  # fmt: skip
+            clock=self.world.clock,
+            ids=self.world.ids,
+            bus=self.bus,
+            runs=self.runs,
+            lanes=self.lanes,
+            pauses=FakePauses(self.lanes),
+            intake=self.intake,
+            sessions=self.sessions,
+            approvals=self.approvals,
+            models=FakeModels(),
+            config=FakeConfig(),
+            host=self.host,
+        )
         self.gateway = Gateway(
             self.world, parts, self.state_dir, {}, soft_limit=soft_limit, hard_limit=hard_limit
         )

@@ -1,0 +1,1 @@
+"""The `claw` command: one module a verb, imported only when that verb runs."""

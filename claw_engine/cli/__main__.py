@@ -1,0 +1,112 @@
+"""`claw`: reads the command line, imports the one verb it needs, words failures.
+
+Exit codes: 0 done, 1 the engine refused or a run failed, 2 wrong usage or no engine,
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from claw_engine.cli.output import say_error, tidy_streams
+from claw_engine.errors import ClawError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+VERBS = {
+    ("gateway", "run"): "gateway_run",
+    ("status", ""): "status",
+    ("health", ""): "health",
+    ("agent", ""): "agent",
+    ("call", ""): "call",
+    ("approvals", "list"): "approvals",
+    ("approvals", "allow"): "approvals",
+    ("approvals", "deny"): "approvals",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb; returns the exit code."""
+    args = build_parser().parse_args(argv)
+    tidy_streams()
+    verb = VERBS[args.verb, getattr(args, "action", None) or ""]
+    module = importlib.import_module(f"claw_engine.cli.{verb}")
+    try:
+        code: int = module.run(args)
+        sys.stdout.flush()
+    except ClawError as error:
+        return say_error(error, as_json=args.json)
+    except BrokenPipeError:
+        # The reader went away (`claw … | head`): nothing more to say, also not at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """The default one asks shutil for the width, for every argument, help or not: 8 ms."""
+    columns = os.environ.get("COLUMNS", "")
+    if not columns.isdigit():
+        try:
+            columns = str(os.get_terminal_size().columns)
+        except OSError:
+            columns = "80"
+    return argparse.HelpFormatter(prog, width=max(40, int(columns) - 2))
+
+
+class _Parser(argparse.ArgumentParser):
+    def __init__(self, **kwargs: Any) -> None:  # argparse's own signature is this wide
+        super().__init__(**{"formatter_class": _formatter, **kwargs})
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    common = _Parser(add_help=False)
+    common.add_argument("--state-dir", metavar="DIR", help="state directory of the engine")
+    common.add_argument("--json", action="store_true", help="machine-readable output")
+    parser = _Parser(
+        prog="claw", description="Talk to a claw-tui engine, or run one without a console."
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", prog="claw")
+
+    gateway = verbs.add_parser("gateway", help="run the engine without a console")
+    actions = gateway.add_subparsers(
+        dest="action", required=True, metavar="ACTION", prog="claw gateway"
+    )
+    actions.add_parser("run", parents=[common], help="run until stopped")
+
+    verbs.add_parser("status", parents=[common], help="what the engine is doing")
+    verbs.add_parser("health", parents=[common], help="whether the engine answers")
+
+    agent = verbs.add_parser("agent", parents=[common], help="one turn: message in, answer out")
+    agent.add_argument("--message", "-m", required=True, help="the message; - reads stdin")
+    agent.add_argument("--session", metavar="KEY", default="main", help="session key")
+
+    call = verbs.add_parser("call", parents=[common], help="call any method of the gateway")
+    call.add_argument("method", metavar="METHOD")
+    call.add_argument("params", metavar="JSON", nargs="?", default="{}")
+
+    approvals = verbs.add_parser("approvals", help="what waits for you, and your answers")
+    decide = approvals.add_subparsers(
+        dest="action", required=True, metavar="ACTION", prog="claw approvals"
+    )
+    decide.add_parser("list", parents=[common], help="requests that wait")
+    allow = decide.add_parser("allow", parents=[common], help="allow a request")
+    allow.add_argument("id", metavar="ID", help="the id or its beginning")
+    allow.add_argument("--always", action="store_true", help="and remember it")
+    deny = decide.add_parser("deny", parents=[common], help="deny a request")
+    deny.add_argument("id", metavar="ID", help="the id or its beginning")
+    deny.add_argument("--reason", default="", help="told to the model")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

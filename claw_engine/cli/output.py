@@ -1,0 +1,61 @@
+"""Words on the terminal: texts from outside made harmless, errors in one clear line."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Mapping
+
+from claw_engine.errors import ClawError
+
+_BIDI = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u061c")
+
+
+def tidy_streams() -> None:
+    """Never die of a character the terminal's encoding lacks."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def visible(text: str) -> str:
+    """Control and direction characters as escapes; line ends and tabs stay."""
+    if text.isprintable() and not _BIDI.intersection(text):
+        return text
+    return "".join(
+        c
+        if c in "\n\t" or (c.isprintable() and c not in _BIDI) or c in "\u200d\ufe0f"
+        else c.encode("unicode_escape", "backslashreplace").decode("ascii")
+        for c in text
+    )
+
+
+def one_line(text: str, width: int = 160) -> str:
+    """The text on one line, made visible, at most `width` characters."""
+    line = visible(" ".join(text.split()))
+    return line if len(line) <= width else line[: width - 3] + "..."
+
+
+def say(text: str) -> None:
+    """An answer, on stdout; made harmless when a terminal shows it."""
+    print(visible(text) if sys.stdout.isatty() else text)
+
+
+def note(text: str) -> None:
+    """Something on the side, on stderr."""
+    print(visible(text), file=sys.stderr, flush=True)
+
+
+def say_json(value: Mapping[str, object]) -> None:
+    print(json.dumps(value, ensure_ascii=False), flush=True)
+
+
+def say_error(error: ClawError, *, as_json: bool) -> int:
+    """What went wrong and how to mend it; returns the exit code (see `__main__`)."""
+    if as_json:
+        found = {"message": error.title, "hint": error.hint, "details": dict(error.details)}
+        say_json({"ok": False, "error": found})
+    note(f"claw: {error.sentence()}")
+    # The engine answered and said no: 1. Nobody to ask, or asked wrongly: 2.
+    return 1 if hasattr(error, "wire_code") else 2
