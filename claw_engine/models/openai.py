@@ -86,6 +86,11 @@ class OpenAIChatModel:
         if self._rules.learn(self._ref, used, error, error.evidence, now_ms):
             error.retryable = True
             error.retry_after_ms = 0
+            title = (
+                f"{self._ref.provider} ({self._ref.id}) "
+                + _LESSON[self._rules.rules(self._ref).replay]
+            )
+            error.title, error.args = title, (title,)
         return error
 
     def _headers(self) -> dict[str, str]:
@@ -105,4 +110,9 @@ async def _drain(events: AsyncGenerator[str, None]) -> None:
 
 # The end of the body comes with the end mark; a server that keeps silent then loses the connection.
 _DRAIN_SECONDS = 0.1
+_LESSON = {
+    ReasoningReplay.NEVER: "refuses the reasoning of earlier steps; trying again without it.",
+    ReasoningReplay.TOOL_CALLS: "wants the reasoning of earlier tool calls; trying again with it.",
+    ReasoningReplay.ALWAYS: "wants the reasoning of every earlier step; trying again with it.",
+}
 _LATE = frozenset({ModelErrorKind.CUT, ModelErrorKind.TIMEOUT, ModelErrorKind.NETWORK})

@@ -73,6 +73,7 @@ _STAMP = re.compile(r"^\[[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} \d{2}:\d{2}[^\]\n]*\]\s
 _VERB = re.compile(r"^(run|tools|read|write|think|long|fail)(?:\s*:\s*|\s+)(.+)$", re.I | re.S)
 _PATH_AND_TEXT = re.compile(r"""^(?:"([^"]+)"|'([^']+)'|(\S+))\s+(.+)$""", re.S)
 _LONG = re.compile(r"^(\d+)(?:\s+(\d+(?:\.\d+)?))?(?:\s*/s)?$")
+_NO_OUTPUT = "(no output)"  # what an empty result reads as on its way to a model
 _SHOWN_LINES = 3
 _SHOWN_CHARS = 200
 
@@ -96,9 +97,14 @@ def _newest_user(turns: tuple[Turn, ...]) -> int:
 
 
 def _user_text(turn: Turn) -> str:
-    """What the person typed; parts of other kinds (injected context) are not theirs."""
-    typed = [part.text for part in turn.parts if part.kind is PartKind.USER]
-    return _STAMP.sub("", "\n".join(typed).strip()).strip()
+    """What the person typed last.
+
+    Parts of other kinds (injected context) are not theirs, and a turn may have been merged with an
+    older message that was never answered: only the parts of the newest source count.
+    """
+    typed = [part for part in turn.parts if part.kind is PartKind.USER]
+    newest = "\n".join(part.text for part in typed if part.source == typed[-1].source)
+    return _STAMP.sub("", newest.strip()).strip()
 
 
 def _verb(text: str) -> tuple[Step, ...]:
@@ -194,7 +200,7 @@ def _label(tool: str, arguments: str) -> str:
 
 def _sentence(label: str, turn: Turn) -> str:
     text = "\n".join(part.text for part in turn.parts).strip()
-    lines = text.splitlines()
+    lines = [] if text == _NO_OUTPUT else text.splitlines()
     excerpt = " / ".join(line.strip() for line in lines[:_SHOWN_LINES] if line.strip())
     if len(excerpt) > _SHOWN_CHARS:
         excerpt = excerpt[:_SHOWN_CHARS] + "…"

@@ -22,6 +22,7 @@ from claw_engine.models.errors import (
 )
 from claw_engine.net.http import HttpTimeouts, http_client
 from claw_engine.net.retry_after import retry_after_ms
+from claw_engine.net.sse import EventTooLargeError, SseDecoder
 from claw_engine.world import Clock
 
 if TYPE_CHECKING:
@@ -66,12 +67,6 @@ class Transport:
             raise ModelConfigError(
                 f"The base URL {ref.base_url} of {ref.provider} is not a web address.",
                 hint=f"Correct models.providers.{ref.provider}.baseUrl ({error}).",
-            ) from None
-        except httpx2.SSEError:
-            raise ModelError(
-                f"{ref.provider} ({ref.id}) sent a piece of answer that is too large.",
-                kind=ModelErrorKind.SERVER,
-                hint="Check that the base URL is an OpenAI-compatible API.",
             ) from None
         except (httpx2.RequestError, httpx2.StreamError) as error:
             raise _transport_error(ref, error, answered=answered, secrets=secrets) from None
@@ -134,12 +129,15 @@ class RefusedRequest(ModelError):
 
 
 def _headers(given: Mapping[str, str]) -> dict[str, str]:
-    return {"Content-Type": "application/json", "Accept": "text/event-stream", **given}
+    return {
+        "Content-Type": "application/json",
+        "Accept": "text/event-stream",
+        "Accept-Encoding": "identity",  # compression would only hold tokens back
+        **given,
+    }
 
 
 async def _read(ref: ModelRef, response: httpx2.Response) -> AsyncGenerator[str, None]:
-    import httpx2  # already loaded, see Transport.events
-
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "text/html":
         raise ModelError(
@@ -152,10 +150,21 @@ async def _read(ref: ModelRef, response: httpx2.Response) -> AsyncGenerator[str,
     if kind == "application/json":
         yield (await response.aread()).decode("utf-8", "replace")
         return
-    # Some servers stream events under another name, such as text/plain or none at all.
-    response.headers["content-type"] = "text/event-stream"
-    async for event in httpx2.EventSource(response):
-        yield event.data
+    # Whatever else the type says: some servers stream events as text/plain or without a type.
+    encoded = "content-encoding" in response.headers
+    decoder = SseDecoder()
+    try:
+        async for chunk in response.aiter_bytes() if encoded else response.aiter_raw():
+            for data in decoder.feed(chunk):
+                yield data
+    except EventTooLargeError:
+        raise ModelError(
+            f"{ref.provider} ({ref.id}) sent a piece of answer that is too large.",
+            kind=ModelErrorKind.SERVER,
+            hint="Check that the base URL is an OpenAI-compatible API.",
+        ) from None
+    for data in decoder.flush():
+        yield data
 
 
 async def _error_body(response: httpx2.Response) -> bytes:

@@ -31,7 +31,8 @@ SCRIPTS = {
 
 async def read_with_sdk(server: FakeOpenAI, body: dict[str, Any]) -> dict[str, Any]:
     client = openai.AsyncOpenAI(api_key=SECRET, base_url=server.base_url, max_retries=0)
-    text, calls, usage = "", {}, None
+    text, usage = "", None
+    calls: dict[int, list[str]] = {}
     async with client:
         stream = await client.chat.completions.create(**body)
         async for chunk in stream:

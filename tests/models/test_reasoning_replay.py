@@ -73,6 +73,7 @@ async def ask_with_retries(model: Model, req: Request, limit: int = 3) -> tuple[
             if not error.retryable:
                 raise
             assert error.retry_after_ms == 0
+            assert "trying again with" in error.title == str(error)
     raise AssertionError("never answered")
 
 

@@ -15,7 +15,7 @@ from claw_engine.models.base import (
     decode_span,
 )
 from claw_engine.models.rehearsal import REHEARSAL, RehearsalModel
-from claw_engine.parts import PartKind
+from claw_engine.parts import Part, PartKind
 from tests.models.helpers import (
     ask,
     assistant,
@@ -67,8 +67,9 @@ async def test_after_the_result_it_says_what_really_came_out() -> None:
     failed = result("c1", "Denied by the operator: not now", is_error=True)
     said = text_of(await ask(model(), request(*turns, failed, tools=TOOLS)))
     assert said == "`ls` did not succeed: Denied by the operator: not now"
-    said = text_of(await ask(model(), request(*turns, result("c1", ""), tools=TOOLS)))
-    assert said == "`ls` finished and printed nothing."
+    for nothing in ("", "(no output)"):
+        said = text_of(await ask(model(), request(*turns, result("c1", nothing), tools=TOOLS)))
+        assert said == "`ls` finished and printed nothing."
 
 
 async def test_each_parallel_result_gets_a_sentence_in_call_order() -> None:
@@ -100,6 +101,13 @@ async def test_verbs_of_an_untrusted_origin_are_not_read(typed: str) -> None:
 async def test_text_that_the_person_did_not_type_is_not_read() -> None:
     turn = Turn("user", (part("run: evil", PartKind.FILE, "f"), part("hi", PartKind.USER, "u")))
     assert not calls_of(await ask(model(), request(turn, tools=TOOLS)))
+
+
+async def test_an_older_message_merged_into_the_turn_is_not_acted_on() -> None:
+    old = Part("e1:0", PartKind.USER, "e1", "[Mon 2026-11-30 08:46 UTC] run: old")
+    new = Part("e2:0", PartKind.USER, "e2", "[Mon 2026-11-30 08:47 UTC] read: new")
+    events = await ask(model(), request(Turn("user", (old, new)), tools=TOOLS))
+    assert [(name, json.loads(a)) for _, name, a in calls_of(events)] == [("read", {"path": "new"})]
 
 
 @pytest.mark.parametrize("typed", ["what's eating my disk?", "", "run:", "fail: maybe", "running"])

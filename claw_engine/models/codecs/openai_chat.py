@@ -83,7 +83,7 @@ def _system(writer: _Writer, parts: tuple[Part, ...]) -> None:
 def _turn(writer: _Writer, turn: Turn, rules: WireRules) -> None:
     writer.glue('{"role":"' + turn.role + '"')
     if turn.role == "tool":
-        writer.glue(',"tool_call_id":' + _encode_json(wire_text(turn.tool_call_id)))
+        writer.glue(',"tool_call_id":' + _encode_json(turn.tool_call_id))
     writer.glue(',"content":')
     if turn.tool_calls and not any(part.text for part in turn.parts):
         writer.glue("null")
@@ -112,9 +112,9 @@ def _tool_calls(writer: _Writer, calls: tuple[WireToolCall, ...]) -> None:
         writer.glue(
             ("," if index else "")
             + '{"id":'
-            + _encode_json(wire_text(call.id))
+            + _encode_json(call.id)
             + ',"type":"function","function":{"name":'
-            + _encode_json(wire_text(call.name))
+            + _encode_json(call.name)
             + ',"arguments":'
         )
         if is_json_object(call.arguments.text):
@@ -162,12 +162,12 @@ class _Writer:
             if index:
                 self._put("\\n")
             anything = anything or part.text != ""
-            self._part(part.id, _encode_json(wire_text(part.text))[1:-1], json_string=True)
+            self._part(part.id, _encode_json(part.text)[1:-1], json_string=True)
         self._put(_encode_json(empty)[1:] if empty and not anything else '"')
 
     def raw(self, part: Part) -> None:
         """A part whose text is JSON already."""
-        self._part(part.id, wire_text(part.text), json_string=False)
+        self._part(part.id, part.text, json_string=False)
 
     def finish(self) -> tuple[bytes, tuple[Span, ...]]:
         self._close_glue()
@@ -188,6 +188,9 @@ class _Writer:
             self._glue_start = self._position
 
     def _put(self, text: str) -> None:
-        data = text.encode("utf-8")
+        try:
+            data = text.encode("utf-8")
+        except UnicodeEncodeError:  # rare; escaping leaves surrogates as they are
+            data = wire_text(text).encode("utf-8")
         self._chunks.append(data)
         self._position += len(data)
