@@ -18,6 +18,7 @@ from claw_engine.approvals.resolve import Resolver, Step
 from claw_engine.approvals.shell import Parsed, parse
 
 MAX_FILES = 128
+"""Files bound per command; a command that names more is bound to the first of them."""
 
 
 def bind(
@@ -35,7 +36,9 @@ def bind(
     files: dict[str, BoundFile] = {}
     for step in resolver.all_steps(segments):
         for path, file in _deciding_files(step, resolver, fs):
-            if path not in files and len(files) < MAX_FILES:
+            if len(files) >= MAX_FILES:
+                break
+            if path not in files:
                 files[path] = _bound(path, file, fs)
     folder = fs.directory(cwd)
     real, dev, ino = folder if folder else ("", 0, 0)

@@ -103,7 +103,7 @@ class RealFs:
             digest = _digest(file)
         except OSError:
             return None
-        if self.is_system(file):
+        if digest is not None and self.is_system(file):
             self._cache[key] = digest
             if len(self._cache) > self._cache_size:
                 self._cache.popitem(last=False)
@@ -132,11 +132,19 @@ class RealFs:
         return owner == self._uid or os.access(path, os.W_OK)
 
 
-def _digest(file: FileId) -> str:
-    digest = hashlib.sha256()
-    with Path(file.real).open("rb") as stream:
+def _digest(file: FileId) -> str | None:
+    """None when the path holds another file by now."""
+    # Non-blocking: a pipe that was put in the place of the file must not hold this thread.
+    handle = os.open(file.real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as stream:
+        info = os.fstat(handle)
+        if not stat.S_ISREG(info.st_mode) or (info.st_dev, info.st_ino) != (file.dev, file.ino):
+            return None
+        digest = hashlib.sha256()
         if file.size <= FULL_HASH_BYTES:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+            # At most its size: a file of /proc says 0 and may never end.
+            digest.update(stream.read(file.size))
+            return digest.hexdigest()
         digest.update(f"{file.size} {file.mtime_ns} {file.ctime_ns}".encode())
         digest.update(stream.read(_EDGE_BYTES))
         stream.seek(-_EDGE_BYTES, os.SEEK_END)

@@ -39,9 +39,13 @@ _BLOCKED = words(
     "linux64 strace ltrace gdb lldb perf valgrind watch script scriptreplay time entr flock "
     "expect unbuffer tmux screen bwrap firejail fakeroot proot dbus-run-session dbus-launch "
     "xvfb-run start-stop-daemon run-parts systemd-run at batch crontab numactl cgexec prlimit "
-    "choom catchsegv setlock chpst softlimit daemonize"
+    "choom catchsegv setlock chpst softlimit daemonize runcon cpulimit timelimit torsocks "
+    "proxychains proxychains4 faketime eatmydata schroot arch-chroot systemd-nspawn lxc-attach "
+    "byobu dtach abduco libtool wine ssh-agent ldd"
 )
-_PRIVILEGE = words("sudo sudoedit doas su pkexec runuser machinectl capsh")
+_PRIVILEGE = words(
+    "sudo sudoedit doas su pkexec runuser machinectl capsh gosu su-exec sg newgrp login"
+)
 _INTERPRETERS = words(
     "python pypy ipython perl raku ruby irb jruby node nodejs bun deno tsx ts-node npx bunx uvx "
     "php lua luajit tclsh wish awk gawk mawk nawk original-awk sed gsed r rscript julia ghci "
@@ -59,6 +63,7 @@ _LAUNCHERS = words(
     "launchctl crond run-mailcap xdg-open open gtk-launch ip tc iptables ansible ansible-playbook "
     "terraform pulumi vagrant gpg openssl tcpdump tshark sort split csplit pr lp mail mutt rlwrap "
     "ctags pry puppet chef salt rg ag ack install-info ffmpeg-script latex pdflatex tex xelatex "
+    "vimdiff ftp lftp smbclient nmap ssh-keygen logrotate busctl dbus-send bpftrace "
     "lualatex pandoc gs convert magick modprobe insmod mount umount chsh claw claw-tui openclaw"
 )
 _BUILTINS = words(
@@ -78,6 +83,7 @@ _TABLE: dict[str, Kind] = {
 }
 # `bash-static`, `php-cgi`, `busybox-suid`: a name that begins like one of these is one of these.
 _FAMILIES = frozenset({Kind.SHELL, Kind.INTERPRETER, Kind.MULTIPLEXER})
+_COMPILERS = ("-gcc", "-g++", "-cpp", "-ld", "-clang", "-gdb")
 _VERSION = re.compile(r"[-._]?\d[\d._]*[a-z]?$")
 
 _SENTENCES: dict[Kind, str] = {
@@ -109,6 +115,8 @@ def classify(name: str) -> Kind:
         kind = _TABLE.get(form)
         if kind is not None:
             return kind
+    if lowered.endswith(_COMPILERS) or _VERSION.sub("", lowered).endswith(_COMPILERS):
+        return Kind.LAUNCHER  # x86_64-linux-gnu-gcc-12
     kind = _TABLE.get(re.split(r"[-_]", lowered, maxsplit=1)[0], Kind.PLAIN)
     return kind if kind in _FAMILIES or lowered.startswith("git-") else Kind.PLAIN
 

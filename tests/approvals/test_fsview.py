@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -99,6 +100,22 @@ def test_a_rewrite_within_one_clock_tick_changes_the_hash(box: Box) -> None:
     path.write_text("two")
     os.utime(path, ns=times)
     assert box.hash(path) != first
+
+
+def test_a_pipe_in_the_place_of_a_file_does_not_block(box: Box) -> None:
+    path = box.program("bin/tool")
+    seen = box.fs.file(str(path))
+    assert seen is not None
+    path.unlink()
+    os.mkfifo(path)
+    assert box.fs.sha256(seen) is None
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+def test_a_file_that_says_it_is_empty_is_not_read(box: Box) -> None:
+    seen = box.fs.file("/proc/self/status")
+    assert seen is not None
+    assert box.fs.sha256(seen) == hashlib.sha256(b"").hexdigest()
 
 
 def test_the_decision_core_loads_no_pydantic_and_no_screen() -> None:
