@@ -22,10 +22,12 @@ RESERVED = words(
     "coproc in"
 )
 _PLAIN = re.compile(r"[^ \t\n'\"\\$`<>()&;|*?\[{}~#]+")
-# A whole word after blanks that is plain or quoted through and through: the common case, in one go.
+# A whole word that is plain or quoted through and through: the common case, in one go.
 _SIMPLE_WORD = re.compile(
-    r"[ \t]+(?:([^ \t\n'\"\\$`<>()&;|*?\[{}~#]+)|'([^']*)'|\"([^\"\\$`]*)\")(?=[ \t\n;|&]|$)"
+    r"(?:([^ \t\n'\"\\$`<>()&;|*?\[{}~#]++)|'([^']*+)'|\"([^\"\\$`]*+)\")(?=[ \t\n;|&]|$)"
 )
+_BLANKS = re.compile(r"[ \t]+")
+_BLANK_RUN = re.compile(r"[ \t\n]+")
 _IN_DOUBLE = re.compile(r'[^"\\$`]+')
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9?$!@*#-])")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[[^\]]*\])?\+?=")
@@ -209,33 +211,30 @@ class _Splitter:
 
     def _blank(self) -> None:
         self._end_word()
-        start = self.at
-        simple = None if self.target_of else _SIMPLE_WORD.match(self.text, start)
-        while simple:
+        blanks = _BLANKS.match(self.text, self.at)
+        while blanks:
+            self.at = blanks.end()
+            simple = None if self.target_of else _SIMPLE_WORD.match(self.text, self.at)
+            if simple is None:
+                return
             self.words.append(simple.group(simple.lastindex or 1))
             self.at = simple.end()
-            simple = _SIMPLE_WORD.match(self.text, self.at)
-        if self.at == start:
-            self.at += 1
+            blanks = _BLANKS.match(self.text, self.at)
 
     def _newline(self) -> None:
-        rest = self.text[self.at :]
-        if not rest.strip(" \t\n"):
-            self._end_word()
-            self.at = len(self.text)
-        elif not self.segments and not self.words and self.word is None:
-            self.at += 1
-            self.start = self.at
-        else:
+        blank = _BLANK_RUN.match(self.text, self.at)
+        after = blank.end() if blank else self.at + 1
+        self._end_word()
+        if after == len(self.text):
+            self.at = after
+            return
+        if self.segments or self.words:
             self._problem("has more than one line")
-            self._end_word()
-            if self.words:
-                self._operator("\n")
-            else:
-                self.at += 1
-                self.start = self.at
-            if self.heredoc:  # what follows is its body, not commands
-                self.at = self.start = len(self.text)
+        if self.words:
+            self._operator("\n")
+        if self.heredoc:  # what follows is its body, not commands
+            after = len(self.text)
+        self.at = self.start = after
 
     def _single(self) -> None:
         close = self.text.find("'", self.at + 1)

@@ -220,12 +220,27 @@ def test_whatever_is_literal_is_read_by_a_real_shell_in_the_same_way(text: str) 
     assert shell.stdout.decode("utf-8", "surrogateescape") == expected
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["uname " + " ".join(["'a b'"] * 650), "uname " + "a " * 2040, "a" * 4096, "''" * 2048,
-     "(" * 4096, "$(" * 2048, "\\" * 4096, "a\n" * 2048, "<" * 4096],
-    ids=["quoted", "words", "one", "quotes", "parens", "subst", "backslash", "lines", "redirect"],
-)  # fmt: skip
+COSTLY = {
+    "quoted": "uname " + " ".join(["'a b'"] * 650),
+    "words": "uname " + "a " * 2040,
+    "one word": "a" * 4096,
+    "empty quotes": "''" * 2048,
+    "parentheses": "(" * 4096,
+    "substitutions": "$(" * 2048,
+    "backslashes": "\\" * 4096,
+    "lines": "a\n" * 2048,
+    "empty lines": "a" + "\n" * 4094 + "b",
+    "blanks": "a" + " " * 4094 + "|",
+    "blank lines": " \n" * 2048 + "b",
+    "redirections": "<" * 4096,
+    "half quotes": " 'a" * 1365,
+    "double quotes": ' "a$b' * 819,
+    "comments": "#\n" * 2048,
+    "operators": "a|" * 2048,
+}
+
+
+@pytest.mark.parametrize("command", COSTLY.values(), ids=COSTLY.keys())
 def test_cost_grows_with_length_only(command: str) -> None:
     def cost(text: str) -> float:
         best = 9.0
@@ -235,4 +250,5 @@ def test_cost_grows_with_length_only(command: str) -> None:
             best = min(best, time.process_time() - start)
         return best
 
-    assert cost(command * 4) < 0.1  # 16 KB; quadratic would take seconds
+    # Eight times the length may cost eight times as much; quadratic would be 64 times.
+    assert cost(command * 8) < 24 * cost(command) + 0.002
