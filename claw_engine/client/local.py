@@ -10,11 +10,12 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
 
-from claw_engine.client.base import ClientError, ConnectionLost
-from claw_engine.client.inflow import RESYNC, Inflow
+from claw_engine.client.base import CLIENT_STATE_EVENT, ClientError, ConnectionLost
+from claw_engine.client.inflow import RESYNC
 from claw_engine.gateway.gateway import Gateway
 from claw_engine.gateway.outbox import Outbox, Outgoing
 from claw_engine.gateway.peer import Identity, Peer
+from claw_engine.gateway.wire_events import WireEvent
 from claw_engine.protocol.frames import ErrorShape, EventFrame, RequestFrame, ResponseFrame
 from claw_engine.protocol.names import ALL_SCOPES, Scope
 
@@ -35,25 +36,24 @@ class LocalClient:
         self._gateway = gateway
         self._strict = strict
         self._identity = Identity(client_id, mode, "", frozenset(scopes), frozenset(caps))
-        self._inflow = Inflow()
+        self._outbox = Outbox(self._overflow)
         self._peer: Peer | None = None
-        self._pump: asyncio.Task[None] | None = None
         self._next_id = 0
+        self._seq = 0
+        self._closed = False
 
     @property
     def connected(self) -> bool:
-        return self._peer is not None
+        return self._peer is not None and not self._outbox.closed
 
     async def connect(self) -> Mapping[str, object]:
         if self._peer is not None:
-            raise ConnectionLost("This client is connected already.")
+            raise ConnectionLost("This client has been connected before.")
         gateway = self._gateway
-        peer = Peer(gateway.parts.ids.uuid(), self._identity, Outbox(self._overflow))
+        peer = self._peer = Peer(gateway.parts.ids.uuid(), self._identity, self._outbox)
+        self._outbox.put(_state("connected", ""))
         gateway.broadcaster.add(peer)
         hello = await gateway.hello(peer)
-        self._peer = peer
-        self._inflow.state("connected", "")
-        self._pump = asyncio.get_running_loop().create_task(self._follow(peer), name="client pump")
         return _through_json(hello) if self._strict else hello
 
     async def call(
@@ -64,7 +64,7 @@ class LocalClient:
         timeout: float | None = 30.0,
     ) -> dict[str, object]:
         peer = self._peer
-        if peer is None:
+        if peer is None or self._outbox.closed:
             raise ConnectionLost("There is no connection to the engine.")
         self._next_id += 1
         sent = _through_json(params or {}) if self._strict else params or {}
@@ -80,44 +80,46 @@ class LocalClient:
         payload = frame.payload if isinstance(frame.payload, dict) else {}
         return _through_json(payload) if self._strict else payload
 
-    def events(self) -> AsyncIterator[EventFrame]:
-        return self._inflow.events()
+    async def events(self) -> AsyncIterator[EventFrame]:
+        # The consumer reads the outbox itself: every hop between two tasks costs each token.
+        while True:
+            outbox = self._outbox
+            while await outbox.wait():
+                for item in outbox.take(1):
+                    if isinstance(item, Outgoing):
+                        if item.seq is not None:
+                            if item.seq > self._seq + 1:
+                                yield self._frame(Outgoing(_state("connected", RESYNC), None))
+                            self._seq = item.seq
+                        yield self._frame(item)
+            if self._outbox is outbox:
+                break
+            self._seq = 0
+            yield self._frame(Outgoing(_state("connected", RESYNC), None))
+        if not self._closed:
+            yield self._frame(Outgoing(_state("disconnected", "the engine stopped"), None))
 
     async def close(self) -> None:
-        self._inflow.close()
-        peer = self._peer
-        if peer is not None:
-            self._peer = None
-            self._gateway.broadcaster.remove(peer)
-            peer.outbox.close(discard=True)
-        if self._pump is not None:
-            await asyncio.wait({self._pump})
-
-    async def _follow(self, peer: Peer) -> None:
-        while True:
-            outbox = peer.outbox
-            while await outbox.wait():
-                for item in outbox.take():
-                    if isinstance(item, Outgoing):
-                        self._inflow.put(self._frame(item))
-            if peer.outbox is outbox:
-                break
-            self._inflow.state("connected", RESYNC)
-        if self._peer is peer:
-            self._gateway.broadcaster.remove(peer)
-            self._peer = None
-            self._inflow.state("disconnected", "the engine stopped")
+        self._closed = True
+        if self._peer is not None:
+            self._gateway.broadcaster.remove(self._peer)
+        self._outbox.close()
 
     def _overflow(self) -> None:
-        """This loop was too busy to follow: go on with an empty outbox, and say so."""
+        """Nobody read for long: go on with an empty outbox, and say so."""
+        self._outbox = Outbox(self._overflow)
         if self._peer is not None:
-            self._peer.outbox = Outbox(self._overflow)
+            self._peer.outbox = self._outbox
 
     def _frame(self, item: Outgoing) -> EventFrame:
         payload = item.event.payload
         return EventFrame(
             item.event.name, _through_json(payload) if self._strict else payload, item.seq
         )
+
+
+def _state(state: str, reason: str) -> WireEvent:
+    return WireEvent(CLIENT_STATE_EVENT, {"state": state, "reason": reason}, numbered=False)
 
 
 def _not_final(frame: ResponseFrame) -> None:
