@@ -49,19 +49,20 @@ def this_host() -> Host:
 
 
 def options(
-    settings: Settings, agent_id: str, state_dir: StateDir, message: Inbound
+    settings: Settings, agent_id: str, state_dir: StateDir, message: Inbound | None = None
 ) -> Options:
     """Options of one run; the message may ask for a thinking level and a time limit of its own."""
     defaults = settings.agents.defaults
+    extra = message.extra if message is not None else {}
     entry = next((a for a in settings.agents.list if a.id == agent_id), None)
     folder = (entry.workspace if entry else None) or defaults.workspace
     path = Path(folder).expanduser() if folder else state_dir.workspace(agent_id)
     return Options(
-        timeout_s=_seconds(message.extra.get(TIMEOUT_FIELD), defaults.timeout_seconds),
+        timeout_s=_seconds(extra.get(TIMEOUT_FIELD), defaults.timeout_seconds),
         workspace=path if path.is_absolute() else state_dir.root / path,
         seeding=not defaults.skip_bootstrap,
         limits=Limits(defaults.bootstrap_max_chars, defaults.bootstrap_total_max_chars),
-        thinking=message.thinking or defaults.thinking_default or "off",
+        thinking=(message.thinking if message else None) or defaults.thinking_default or "off",
         timezone=defaults.user_timezone or local_timezone(),
     )
 

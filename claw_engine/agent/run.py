@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from claw_engine.agent.ask import Asker
-from claw_engine.agent.context.hygiene import turn_of, turns_of
+from claw_engine.agent.context.hygiene import TurnCache, turn_of, turns_of
 from claw_engine.agent.loop import Loop
 from claw_engine.agent.options import Options, options, this_host
 from claw_engine.agent.parking import Parking
@@ -52,6 +52,9 @@ log = logging.getLogger("claw.agent")
 TRUSTED_SOURCES = frozenset({"console", "cli"})
 """Where a message must come from for the rehearsal model to read its verbs."""
 
+WRITE_SECONDS = 5.0
+"""How long the end of a run waits for a slow disk; the write itself goes on after that."""
+
 _OVERFLOW_HINT = "Go on in another session, or choose a model with a larger context window."
 _STOPPED = {
     AbortReason.USER: "Stopped by the operator.",
@@ -77,13 +80,28 @@ class AgentDeps:
 
 
 class AgentRuntime:
-    """Opens executions; holds what outlives a run (prompt cache, size estimates)."""
+    """Opens executions; holds what outlives a run (prompt, turn and size caches)."""
 
     def __init__(self, deps: AgentDeps, host: Host | None = None) -> None:
         self.deps = deps
         self.host = host or this_host()
         self.prompts = PromptBuilder(deps.world.disk, deps.world.clock)
         self.book = SizeBook()
+        self.turns = TurnCache()
+
+    async def warm_up(self, settings: Settings, agent_id: str) -> list[str]:
+        """Seed the workspace and read its files ahead of the first message; names written.
+
+        Raises OSError.
+        """
+        chosen = options(settings, agent_id, self.deps.state_dir)
+        return await self.prompts.prepare(chosen.workspace, seeding=chosen.seeding)
+
+    async def workspace_tokens(self, settings: Settings, agent_id: str) -> dict[str, int]:
+        """Estimated tokens of each workspace file as it would enter the next prompt."""
+        chosen = options(settings, agent_id, self.deps.state_dir)
+        await self.prompts.prepare(chosen.workspace, seeding=chosen.seeding)
+        return await self.prompts.file_tokens(chosen.workspace, chosen.limits)
 
     def open(
         self,
@@ -164,7 +182,7 @@ class Execution:
         runtime, deps, run, steps = self._runtime, self._runtime.deps, self._run, self._steps
         steps.state(RunState.BUILDING, "run started")
         conversation = await deps.sessions.transcript(run.session_key)
-        turns = turns_of(conversation.messages())
+        turns = turns_of(conversation.messages(), runtime.turns)
         text = stamped(self._message.text, self._message.received_ms, chosen.timezone)
         user = user_message(text, self._message.received_ms, run.id)
         recorder = self._recorder = Recorder(conversation, None, self._clock)
@@ -270,6 +288,9 @@ class Execution:
         content, usage, results = self._loop.leftovers() if self._loop else ((), None, [])
         try:
             end = recorder.assistant(content, stop_reason, usage, why)
-            await recorder.add(*results, end)
+            async with asyncio.timeout(WRITE_SECONDS):
+                await recorder.add(*results, end)
+        except TimeoutError:
+            log.warning("run end still being written: runId=%s", self._run.id)
         except (ClawError, OSError) as error:
             log.error("run end not recorded: runId=%s %s", self._run.id, error)

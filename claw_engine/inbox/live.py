@@ -1,7 +1,8 @@
 """The trace so far of every run that is going on, compact: for a console that attaches mid-run.
 
-Deltas of one call or tool are merged as they come; tool output keeps its newest part only. A run
-is dropped some seconds after its end: by then its transcript tells the story.
+Deltas of one call or tool are merged as they come; tool output keeps its newest part, and only the
+newest call its list of parts. A run is dropped some seconds after its end: by then its transcript
+tells the story.
 """
 
 from __future__ import annotations
@@ -57,8 +58,18 @@ class _Slot:
 class _Live:
     session_key: str
     slots: list[_Slot] = field(default_factory=list)
+    newest_call: _Slot | None = None
     open: dict[object, _Slot] = field(default_factory=dict)
     """Per call or tool call: the slot that further deltas of one kind join."""
+
+
+def _forget_parts(slot: _Slot | None) -> None:
+    # One row a message: only the newest call keeps them, or a long run would hold them n times.
+    if slot is not None:
+        last = slot.last
+        slot.last = TraceEvent(
+            last.run_id, last.session_key, last.seq, last.ts, last.kind, {**last.data, "parts": []}
+        )
 
 
 class LiveRuns:
@@ -76,7 +87,11 @@ class LiveRuns:
             run = self._runs[event.run_id] = _Live(event.session_key)
         owner = DELTA_OWNER.get(event.kind)
         if owner is None:
-            run.slots.append(_Slot(event))
+            whole = _Slot(event)
+            run.slots.append(whole)
+            if event.kind is TraceKind.CALL_STARTED:
+                _forget_parts(run.newest_call)
+                run.newest_call = whole
             if event.kind is TraceKind.RUN_ENDED:
                 self._clock.call_later(self._linger_s, self._dropper(event.run_id))
             return

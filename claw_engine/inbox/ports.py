@@ -27,6 +27,7 @@ class JournalPort(Protocol):
 
 
 class SessionsPort(Protocol):
+    def get(self, key: str) -> SessionEntry | None: ...
     async def transcript(self, key: str) -> Conversation: ...
     async def update(
         self, key: str, fn: Callable[[SessionEntry], SessionEntry]

@@ -16,7 +16,7 @@ from claw_engine.approvals.broker import Broker
 from claw_engine.approvals.store import ExecApprovals
 from claw_engine.config.settings import Settings
 from claw_engine.events import EventBus
-from claw_engine.inbox.commands import Commands
+from claw_engine.inbox.builtin import builtin_commands
 from claw_engine.inbox.dispatch import Dispatcher
 from claw_engine.inbox.journal import Journal
 from claw_engine.inbox.model import InboundMessage, Recovered
@@ -45,6 +45,7 @@ from claw_engine.runs import Runs
 from claw_engine.sessions.store import Sessions
 from claw_engine.tools.base import Tool, ToolContext, ToolResult
 from claw_engine.tools.registry import ToolRegistry
+from claw_engine.world import RealDisk
 from tests.support.fakes import FakeClock, fake_world
 
 REF = ModelRef("fake", "one", "openai-completions", "http://localhost:1/v1", context_window=32_000)
@@ -173,10 +174,11 @@ class Bench:
         tools: Iterable[Tool] = (),
         *,
         settings: Settings | None = None,
-        clock: FakeClock | None = None,
+        disk: RealDisk | None = None,
     ) -> None:
-        self.clock = clock or FakeClock()
-        self.world = fake_world(self.clock)
+        self.clock = FakeClock()
+        self.disk = disk or RealDisk()
+        self.world = fake_world(self.clock, self.disk)
         self.state = StateDir(root)
         self.bus = EventBus()
         self.settings = settings or Settings()
@@ -186,7 +188,7 @@ class Bench:
         self.sessions = Sessions(self.world, self.state, self.bus.publish)
         self.broker = Broker(self.world, self.bus.publish, self.state.approvals_journal)
         self.rules = ExecApprovals(self.world, self.state.exec_approvals)
-        deps = AgentDeps(
+        agent_deps = AgentDeps(
             world=self.world,
             state_dir=self.state,
             sessions=self.sessions,
@@ -196,22 +198,19 @@ class Bench:
             exec_approvals=self.rules,
             abort=self.runs.abort,
         )
-        self.agent = AgentRuntime(deps, HOST)
-        self.commands = Commands()
-        self.dispatcher = Dispatcher(
-            DispatchDeps(
-                world=self.world,
-                publish=self.bus.publish,
-                runs=self.runs,
-                lanes=self.lanes,
-                journal=self.journal,
-                sessions=self.sessions,
-                agent=self.agent,
-                approvals=self.broker,
-                settings=lambda: self.settings,
-            ),
-            self.commands,
+        self.agent = AgentRuntime(agent_deps, HOST)
+        deps = DispatchDeps(
+            world=self.world,
+            publish=self.bus.publish,
+            runs=self.runs,
+            lanes=self.lanes,
+            journal=self.journal,
+            sessions=self.sessions,
+            agent=self.agent,
+            approvals=self.broker,
+            settings=lambda: self.settings,
         )
+        self.dispatcher = Dispatcher(deps, builtin_commands(deps))
         self.trace: list[TraceEvent] = []
         self._subscription = self.bus.subscribe("trace", capacity=100_000)
         self._ids = 0
@@ -227,7 +226,7 @@ class Bench:
         await self.broker.close()
         await self.sessions.close()
         await self.journal.close()
-        self.world.disk.close()  # type: ignore[attr-defined]  # the real disk has an executor
+        self.disk.close()
 
     def message(
         self, text: str, key: str = MAIN, *, id_: str = "", source: str = "console"

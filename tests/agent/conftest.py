@@ -8,6 +8,7 @@ import pytest_asyncio
 from claw_engine.config.settings import Settings
 from claw_engine.models.base import Model, ModelError
 from claw_engine.tools.base import Tool
+from claw_engine.world import RealDisk
 from tests.agent.bench import Bench
 
 MakeBench = Callable[..., Awaitable[Bench]]
@@ -23,13 +24,11 @@ async def bench(tmp_path: Path) -> AsyncIterator[MakeBench]:
         tools: Iterable[Tool] = (),
         *,
         settings: Settings | None = None,
-        root: Path | None = None,
-        start: bool = True,
+        disk: RealDisk | None = None,
     ) -> Bench:
-        new = Bench(root or tmp_path / "state", model, tools, settings=settings)
+        new = Bench(tmp_path / "state", model, tools, settings=settings, disk=disk)
         made.append(new)
-        if start:
-            await new.start()
+        await new.start()
         return new
 
     yield make

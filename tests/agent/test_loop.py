@@ -18,8 +18,9 @@ from claw_engine.models.base import (
 )
 from claw_engine.protocol.trace import TraceKind
 from claw_engine.tools.base import ToolContext, ToolError, ToolResult
-from tests.agent.bench import FnTool, ScriptedModel, calls, says
+from tests.agent.bench import MAIN, FnTool, ScriptedModel, calls, says
 from tests.agent.conftest import MakeBench
+from tests.support.fakes import FaultyDisk
 
 END = TraceKind.RUN_ENDED
 
@@ -279,3 +280,32 @@ async def test_the_prompt_is_the_same_object_while_nothing_changes(bench: MakeBe
     (b.state.workspace("main") / "SOUL.md").write_text("Speak like a pirate.")
     await b.until(END, await b.send("hi"))
     assert any("pirate" in part.text for part in model.requests[2].system)
+
+
+async def test_warming_up_seeds_the_workspace_and_counts_its_tokens(bench: MakeBench) -> None:
+    b = await bench(ScriptedModel([]))
+    written = await b.agent.warm_up(b.settings, "main")
+    assert "BOOTSTRAP.md" in written
+    before = await b.agent.workspace_tokens(b.settings, "main")
+    (b.state.workspace("main") / "TOOLS.md").write_text("x" * 4000)
+    after = await b.agent.workspace_tokens(b.settings, "main")
+    assert after["TOOLS.md"] > 1000
+    assert {**before, "TOOLS.md": 0} == {**after, "TOOLS.md": 0}
+
+
+async def test_a_full_disk_fails_the_run_in_words(bench: MakeBench) -> None:
+    disk, go = FaultyDisk(), asyncio.Event()
+    b = await bench(ScriptedModel([[go, *says("Lost words.")], says("Kept.")]), disk=disk)
+    run = await b.send("hi")
+    await b.until(TraceKind.CALL_STARTED, run)
+    disk.fail_next()
+    go.set()
+    end = await b.until(END, run)
+    assert end.data["status"] == "failed"
+    assert "disk" in str(end.data["error"]).lower() or "space" in str(end.data["error"]).lower()
+    await b.dispatcher.wait(run)
+    disk.heal()
+    await b.until(END, await b.send("again"), text="Kept.")
+    transcript = await b.sessions.transcript(MAIN)
+    on_disk = transcript.path.read_text()
+    assert [on_disk.count(text) for text in ("] hi", "Lost words.", "] again", "Kept.")] == [1] * 4

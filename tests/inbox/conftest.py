@@ -1,39 +1,7 @@
-"""Benches for the inbox: the same small engine as the agent's tests use."""
+"""The inbox is tested with the same small engine as the agent."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from pathlib import Path
+from tests.agent.conftest import bench
 
-import pytest_asyncio
-
-from claw_engine.config.settings import Settings
-from claw_engine.models.base import Model, ModelError
-from claw_engine.tools.base import Tool
-from tests.agent.bench import Bench
-
-MakeBench = Callable[..., Awaitable[Bench]]
-
-
-@pytest_asyncio.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[MakeBench]:
-    """Makes started benches and stops them."""
-    made: list[Bench] = []
-
-    async def make(
-        model: Model | ModelError,
-        tools: Iterable[Tool] = (),
-        *,
-        settings: Settings | None = None,
-        root: Path | None = None,
-        start: bool = True,
-    ) -> Bench:
-        new = Bench(root or tmp_path / "state", model, tools, settings=settings)
-        made.append(new)
-        if start:
-            await new.start()
-        return new
-
-    yield make
-    for one in made:
-        await one.stop()
+__all__ = ["bench"]

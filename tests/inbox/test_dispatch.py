@@ -129,6 +129,21 @@ async def test_commands_are_answered_without_a_model(bench: MakeBench) -> None:
     await b.until(END, await b.send("/etc/passwd is what?"), text="A path, you say.")
 
 
+async def test_status_says_what_goes_on(bench: MakeBench) -> None:
+    b = await bench(ScriptedModel([says("One."), [asyncio.Event()]]))
+    await b.dispatcher.wait(await b.send("one"))
+    run = await b.send("two")
+    await b.until(TraceKind.CALL_STARTED, run)
+    end = await b.until(END, await b.send("/status"))
+    assert str(end.data["text"]).splitlines() == [
+        "Model: fake/one",
+        f"Session: {MAIN}",
+        f"Run {run}: connecting",
+        "Context: 105 of 32000 tokens (0 %)",
+        "Lane main: 1 of 4 active, 0 queued, 0 waiting for the operator",
+    ]
+
+
 async def test_wait_gives_up_after_its_time(bench: MakeBench) -> None:
     b = await bench(ScriptedModel([[asyncio.Event()]]))
     run = await b.send("long")

@@ -63,3 +63,13 @@ async def test_a_run_is_forgotten_some_seconds_after_its_end() -> None:
     assert len(live.snapshot()) == 1
     await clock.advance(0.2)
     assert live.snapshot() == []
+
+
+def test_only_the_newest_call_keeps_its_parts() -> None:
+    live = LiveRuns(FakeClock())
+    story = Story(live)
+    for n in range(3):
+        story.tell(TraceKind.CALL_STARTED, callId=f"c{n}", parts=[{"id": "p"}], bytes=10)
+    (events,) = live.snapshot()
+    assert [len(e.data["parts"]) for e in events] == [0, 0, 1]  # type: ignore[arg-type]  # a list
+    assert [e.data["bytes"] for e in events] == [10, 10, 10]

@@ -52,9 +52,30 @@ def wire_name(name: str) -> str:
     return _BAD_NAME.sub("_", name)[:64] or "unknown"
 
 
-def turns_of(messages: Sequence[Stored]) -> list[Turn]:
+class TurnCache:
+    """Turns by message object: a long history is turned once, and its parts keep their identity."""
+
+    def __init__(self, limit: int = 8192) -> None:
+        self._limit = limit
+        self._known: dict[int, tuple[Message, Turn | None]] = {}
+
+    def turn(self, entry_id: str, message: Message) -> Turn | None:
+        """Like `turn_of`; an entry's id belongs to its message for good."""
+        known = self._known.get(id(message))
+        if known is not None:
+            return known[1]
+        if len(self._known) >= self._limit:
+            self._known.clear()
+        turn = turn_of(entry_id, message)
+        # The message is kept so that its id() cannot be reused.
+        self._known[id(message)] = (message, turn)
+        return turn
+
+
+def turns_of(messages: Sequence[Stored], cache: TurnCache | None = None) -> list[Turn]:
     """One turn per message, in order; messages without anything to say give none."""
-    turns = (turn_of(m.entry_id, m.message) for m in messages)
+    make = cache.turn if cache is not None else turn_of
+    turns = (make(m.entry_id, m.message) for m in messages)
     return [turn for turn in turns if turn is not None]
 
 

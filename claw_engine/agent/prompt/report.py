@@ -5,7 +5,7 @@ Byte counts come from the spans of the encoded body, so they are what really cro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from claw_engine.agent.context.tokens import estimate
 from claw_engine.models.base import Encoded, Request
@@ -15,21 +15,35 @@ _MAX_REMEMBERED = 4096
 
 
 class SizeBook:
-    """Token estimates that are computed once a part; parts are immutable and ids stay theirs."""
+    """What is known of a part without the body, worked out once a part: parts are immutable."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Part, int]] = {}
+        self._known: dict[int, tuple[Part, int, dict[str, object]]] = {}
 
     def tokens(self, part: Part) -> int:
+        """Estimated tokens."""
+        return self._look(part)[1]
+
+    def row(self, part: Part) -> dict[str, object]:
+        """The part's row without its bytes; not to be changed."""
+        return self._look(part)[2]
+
+    def _look(self, part: Part) -> tuple[Part, int, dict[str, object]]:
         # Keyed by object identity; the part is kept so that its id() cannot be reused.
         known = self._known.get(id(part))
-        if known is not None:
-            return known[1]
-        if len(self._known) >= _MAX_REMEMBERED:
-            self._known.clear()
-        size = estimate(part.text)
-        self._known[id(part)] = (part, size)
-        return size
+        if known is None:
+            if len(self._known) >= _MAX_REMEMBERED:
+                self._known.clear()
+            size = estimate(part.text)
+            row: dict[str, object] = {
+                "id": part.id,
+                "kind": part.kind.value,
+                "name": part.name,
+                "source": part.source,
+                "tokens": size,
+            }
+            known = self._known[id(part)] = (part, size, row)
+        return known
 
 
 def parts_of(request: Request) -> Iterator[Part]:
@@ -51,14 +65,21 @@ def rows(request: Request, encoded: Encoded, book: SizeBook) -> list[dict[str, o
         if span.part_id is not None:
             sizes[span.part_id] = sizes.get(span.part_id, 0) + span.end - span.start
     return [
-        {
-            "id": part.id,
-            "kind": part.kind.value,
-            "name": part.name,
-            "source": part.source,
-            "bytes": sizes[part.id],
-            "tokens": book.tokens(part),
-        }
+        {**book.row(part), "bytes": sizes[part.id]}
         for part in parts_of(request)
         if part.id in sizes
     ]
+
+
+def size_changes(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
+    """What a change of workspace files means for the next prompt, a phrase a file. Pure."""
+    out: list[str] = []
+    for name in sorted(before.keys() | after.keys()):
+        old, new = before.get(name), after.get(name)
+        if old is None:
+            out.append(f"{name} added (+{new} tokens)")
+        elif new is None:
+            out.append(f"{name} removed (-{old} tokens)")
+        elif new != old:
+            out.append(f"{name} changed ({new - old:+d} tokens)")
+    return out

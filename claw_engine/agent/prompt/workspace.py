@@ -67,12 +67,14 @@ class Workspace:
         """All files in prompt order (blocking; call it on the disk executor)."""
         found: list[WorkspaceFile] = []
         seen: set[str] = set()
+        real_root = os.path.realpath(self.root)
         for name in (*EXPECTED, BOOTSTRAP, *MEMORY):
             path = self.root / name
-            text = self._read(path)
+            identity = self._identity(path, real_root)
+            text = self._read(path, identity)
             if text is None and name in OPTIONAL:
                 continue
-            real = os.path.realpath(path)
+            real = identity[0] if identity is not None else str(path)
             if real not in seen:
                 seen.add(real)
                 found.append(WorkspaceFile(name, path, text))
@@ -81,8 +83,7 @@ class Workspace:
             self._last = files
         return self._last
 
-    def _read(self, path: Path) -> str | None:
-        identity = self._identity(path)
+    def _read(self, path: Path, identity: _Identity | None) -> str | None:
         if identity is None:
             self._texts.pop(path, None)
             return None
@@ -97,16 +98,20 @@ class Workspace:
         self._texts[path] = (identity, text)
         return text
 
-    def _identity(self, path: Path) -> _Identity | None:
+    def _identity(self, path: Path, real_root: str) -> _Identity | None:
         """Identity of a regular file of this workspace; None for links that lead elsewhere."""
         try:
             facts = self._disk.stat(path)
         except OSError:
             return None
         # A second hard link may live outside the workspace, so it counts as an escape too.
-        if not stat.S_ISREG(facts.st_mode) or facts.st_nlink > 1 or not contains(self.root, path):
+        if not stat.S_ISREG(facts.st_mode) or facts.st_nlink > 1:
             return None
-        real = os.path.realpath(path)
+        real = f"{real_root}/{path.name}"
+        if path.is_symlink():
+            if not contains(self.root, path):
+                return None
+            real = os.path.realpath(path)
         return (real, facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from claw_engine.agent.prompt.builder import assemble
+from claw_engine.agent.prompt.report import size_changes
 from claw_engine.agent.prompt.sections import Facts, Host
 from claw_engine.agent.prompt.workspace import WorkspaceFile, inject, template
 
@@ -54,3 +55,11 @@ def test_the_soul_is_mentioned_only_when_it_is_there() -> None:
 def test_the_prompt_is_lean() -> None:
     fixed = sum(len(p.text) for p in assemble(FACTS, ()).parts)
     assert fixed < 2_600
+
+
+def test_a_change_of_files_is_told_in_tokens() -> None:
+    before = {"A.md": 10, "B.md": 5, "C.md": 7}
+    after = {"A.md": 14, "C.md": 7, "D.md": 3}
+    assert size_changes(before, after) == [
+        "A.md changed (+4 tokens)", "B.md removed (-5 tokens)", "D.md added (+3 tokens)",
+    ]  # fmt: skip
