@@ -48,18 +48,26 @@ def this_host() -> Host:
     return Host(f"{name.sysname} {name.release}", name.machine, shell)
 
 
+def workspace_of(settings: Settings, agent_id: str, state_dir: StateDir) -> Path:
+    """The agent's workspace: its own setting, the default setting (only for `main`: two agents do
+    not share one by accident), or its folder in the state directory."""
+    entry = next((a for a in settings.agents.list if a.id == agent_id), None)
+    folder = entry.workspace if entry is not None else None
+    if folder is None and agent_id == "main":
+        folder = settings.agents.defaults.workspace
+    path = Path(folder).expanduser() if folder else state_dir.workspace(agent_id)
+    return path if path.is_absolute() else state_dir.root / path
+
+
 def options(
     settings: Settings, agent_id: str, state_dir: StateDir, message: Inbound | None = None
 ) -> Options:
     """Options of one run; the message may ask for a thinking level and a time limit of its own."""
     defaults = settings.agents.defaults
     extra = message.extra if message is not None else {}
-    entry = next((a for a in settings.agents.list if a.id == agent_id), None)
-    folder = (entry.workspace if entry else None) or defaults.workspace
-    path = Path(folder).expanduser() if folder else state_dir.workspace(agent_id)
     return Options(
         timeout_s=_seconds(extra.get(TIMEOUT_FIELD), defaults.timeout_seconds),
-        workspace=path if path.is_absolute() else state_dir.root / path,
+        workspace=workspace_of(settings, agent_id, state_dir),
         seeding=not defaults.skip_bootstrap,
         limits=Limits(defaults.bootstrap_max_chars, defaults.bootstrap_total_max_chars),
         thinking=(message.thinking if message else None) or defaults.thinking_default or "off",

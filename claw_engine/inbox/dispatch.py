@@ -105,9 +105,7 @@ class Dispatcher:
             self._entries.pop(message.id, None)
             raise
         if accepted.repeat:
-            # Known from before a restart; an open one would be in our entries.
-            self._settle(entry, RunResult(accepted.state, accepted.state))
-            return Submitted(message.id, "ended")
+            return self._repeat(entry, accepted)
         self._launch(entry)
         return Submitted(message.id, "started")
 
@@ -192,6 +190,15 @@ class Dispatcher:
         )
 
     # -- inside --------------------------------------------------------------------------------
+
+    def _repeat(self, entry: _Entry, accepted: Accepted) -> Submitted:
+        """An id that the journal knows from before the restart."""
+        if accepted.state in ("accepted", "started"):
+            # Still open: `recover` is about to take it up.
+            self._entries.pop(accepted.id, None)
+            return Submitted(accepted.id, "in_flight")
+        self._settle(entry, RunResult(accepted.state, accepted.state))
+        return Submitted(accepted.id, "ended")
 
     def _launch(self, entry: _Entry) -> None:
         self._entries[entry.message.id] = entry

@@ -187,6 +187,26 @@ async def test_shutdown_refuses_new_and_keeps_queued_messages(
     await again.stop()
 
 
+async def test_a_repeat_before_recovery_starts_no_second_run(
+    bench: MakeBench, tmp_path: Path
+) -> None:
+    b = await bench(ScriptedModel([[asyncio.Event()]]))
+    first = await b.send("running")
+    await b.until(TraceKind.CALL_STARTED, first)
+    second = await b.send("queued")
+    await b.stop()
+
+    model = ScriptedModel([says("Once.")])
+    again = Bench(tmp_path / "state", model)
+    recovered = await again.start()
+    repeat = await again.dispatcher.submit(again.message("queued", id_=second))
+    assert repeat.status == "in_flight"
+    await again.dispatcher.recover(recovered)
+    await again.until(END, second, text="Once.")
+    assert len(model.requests) == 1
+    await again.stop()
+
+
 async def abandoned(
     root: Path, model: ScriptedModel, tools: list[FnTool], kind: TraceKind
 ) -> Bench:
