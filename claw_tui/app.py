@@ -67,7 +67,7 @@ class ClawApp(Actions):
     """The console of one engine. `run` returns "headless", "stop" or None."""
 
     TITLE = "claw-tui"
-    CSS = ""
+    CSS_PATH = "screens/main.tcss"  # the first screen brings no style sheet of its own
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
     COMMANDS = {_palette_provider}  # noqa: RUF012 - Textual's
@@ -109,6 +109,8 @@ class ClawApp(Actions):
         return ()
 
     def on_mount(self) -> None:
+        # Textual set an eager factory on Python 3.12+; the engine shares this loop and wants none.
+        asyncio.get_running_loop().set_task_factory(None)
         self.animation_level = "none"
         self.theme_changed_signal.subscribe(self, lambda theme: self._theme_changed())
         wanted = self._wanted_theme or (DEFAULT_ANSI if self.no_color else DEFAULT_DARK)
@@ -178,14 +180,16 @@ class ClawApp(Actions):
             {**self.theme_variables, **theme.variables}, dark=theme.dark, ansi=theme.ansi
         )
         for screen in self.screen_stack:
-            if isinstance(screen, Page):
+            if isinstance(screen, Page) and screen.is_mounted:
                 screen.repaint()
         self.store.mark(*Pane)
 
     # ── keys and the arming rule ────────────────────────────────────────────────────────────
 
     async def on_event(self, event: Event) -> None:
-        if isinstance(event, Key):
+        if event.is_forwarded:  # a key bubbles back here after a widget has seen it
+            pass
+        elif isinstance(event, Key):
             self.keeper.key()
             if self.refusal:
                 self.refuse("")

@@ -256,7 +256,7 @@ def hints(facts: Facts) -> tuple[list[tuple[str, str]], tuple[str, str] | None]:
             return pick(*ids), ("esc ?", "all keys")
         case "CARD":
             if not facts.waiting:
-                return pick("card.later"), ("?", "all keys")
+                return [("esc", "console")], ("?", "all keys")
             return pick("card.down", "card.up", "card.scroll_down", "queue.filter", "card.later"), (
                 "?",
                 "all keys",

@@ -22,7 +22,7 @@ from claw_tui.store.words import countdown
 from claw_tui.widgets.bars import Banner, HintBar, StatusBar
 from claw_tui.widgets.card import ArmedLines, CardKeys, Lines
 from claw_tui.widgets.cardpaint import body_lines, card_title, foot_lines, why_lines
-from claw_tui.widgets.cells import clip, spans
+from claw_tui.widgets.cells import clip, spans, wrap
 from claw_tui.widgets.host import host
 from claw_tui.widgets.lineview import set_title
 from claw_tui.widgets.queue import HistoryList, QueueList
@@ -87,7 +87,7 @@ class ApprovalsScreen(Page):
         store = host(self).store
         rows = store.queue.ordered(self.needle)
         self._keep_selection(rows)
-        room = self.size.height - 3 - (1 if self.query_one(Banner).display else 0)
+        room = self.size.height - 2 - (1 if self.query_one(Banner).display else 0)
         queue, history = self.query_one(QueueList), self.query_one(HistoryList)
         frame = self.query_one("#card", Vertical)
         listed = min(len(rows), QUEUE_LINES if room < 30 else 12)
@@ -152,18 +152,11 @@ class ApprovalsScreen(Page):
         lines = self.query_one("#warning", Lines)
         words = line(store.engine.bypass)
         lines.display = bool(words)
-        if words:
-            lines.show(
-                [
-                    spans(
-                        [
-                            (" ⚠ ", ink("warn", "b")),
-                            (clip(words, self.size.width - 4), ink("muted")),
-                        ]
-                    )
-                ]
-            )
-        return 1 if words else 0
+        if not words:
+            return 0
+        rows = wrap(f"⚠ {words}", self.size.width - 2)[:2]
+        lines.show([spans([(f" {text}", ink("warn"))]) for text in rows])
+        return len(rows)
 
     def on_resize(self, event: Resize) -> None:
         self.call_after_refresh(host(self).store.mark, Pane.APPROVALS)

@@ -23,7 +23,6 @@ WIDE_COLUMNS = 100
 
 
 class MainScreen(Page):
-    CSS_PATH = "main.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE_COLUMNS, "-wide")]  # noqa: RUF012 - Textual's
     BINDINGS = bindings("type", "pane")
 

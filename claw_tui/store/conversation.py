@@ -268,7 +268,7 @@ class Conversation:
             if block.run_id in live:
                 continue
             merged.append(_with_live_facts(block, known.get(block.id)))
-        if kept and merged and not merged[-1].run_id and _same_user(merged[-1], kept[0]):
+        if kept and merged and _same_user(merged[-1], kept[0]):
             merged.pop()
         ended = [b for b in self.blocks if b.id.startswith("end:") and b.run_id not in live]
         self._restore_end_marks(merged, ended)

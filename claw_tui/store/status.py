@@ -18,36 +18,45 @@ class Seg:
     role: str
     forms: list[str]
     """Longest first; an empty form drops the segment."""
+    level: int = 0
+    """Which form is used."""
 
     @property
     def shown(self) -> str:
-        return self.forms[0]
+        return self.forms[self.level]
+
+
+GIVE_UP = (
+    "ctx",
+    "model",
+    "ctx",
+    "bypass",
+    "where",
+    "where",
+    "ctx",
+    "waiting",
+    "runs",
+    "model",
+)
+"""Whose next shorter form is taken first; the waiting approvals never go away."""
 
 
 def segments(store: Store, now_ms: int, width: int, wide_bar: bool = False) -> list[Seg]:
     """The segments that fit `width` cells with two spaces between them."""
     segs = _all(store, now_ms, wide_bar)
-    order = [
-        ("ctx", 1),
-        ("model", 1),
-        ("bypass", 1),
-        ("where", 1),
-        ("ctx", 2),
-        ("runs", 1),
-        ("model", 2),
-        ("where", 2),
-        ("perm", 1),
-        ("bypass", 2),
-        ("waiting", 1),
-        ("runs", 2),
-    ]
     by_role = {seg.role: seg for seg in segs}
-    for role, level in order:
+    given: list[Seg] = []
+    for role in GIVE_UP:
         if _width(segs) <= width:
             break
         seg = by_role.get(role)
-        if seg is not None and len(seg.forms) > 1 and level:
-            seg.forms.pop(0)
+        if seg is not None and seg.level + 1 < len(seg.forms):
+            seg.level += 1
+            given.append(seg)
+    for seg in reversed(given):  # what was given up in vain comes back
+        level, seg.level = seg.level, max(0, seg.level - 1)
+        if _width(segs) > width:
+            seg.level = level
     return [seg for seg in segs if seg.shown]
 
 
@@ -66,7 +75,7 @@ def _all(store: Store, now_ms: int, wide_bar: bool) -> list[Seg]:
     out.append(_model(store))
     out.append(Seg("perm", [line(engine.permission)]))
     if engine.bypass:
-        out.append(Seg("bypass", [f"⚠ {BYPASS_SHORT}", "⚠ bypassable", "⚠ bypassable"]))
+        out.append(Seg("bypass", [f"⚠ {BYPASS_SHORT}", "⚠ bypassable"]))
     percent = store.context_percent()
     if percent is not None:
         forms = [f"ctx {percent}%", f"{percent}%", ""]
@@ -77,7 +86,7 @@ def _all(store: Store, now_ms: int, wide_bar: bool) -> list[Seg]:
     active, queued = store.lanes.active, store.lanes.queued
     if active or queued:
         busy = f"▶{active}" + (f" q{queued}" if queued else "")
-        out.append(Seg("runs", [busy, busy, ""]))
+        out.append(Seg("runs", [busy, ""]))
     waiting = len(store.queue.pending)
     if waiting:
         left = countdown(store.queue.shortest_ms(now_ms) or 0)

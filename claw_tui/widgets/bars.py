@@ -13,7 +13,7 @@ from claw_tui.store.sessions import short_key
 from claw_tui.store.status import segments
 from claw_tui.store.store import Link
 from claw_tui.store.words import countdown, short_run, took
-from claw_tui.widgets.cells import Span, row, spans
+from claw_tui.widgets.cells import Span, measure, row, spans
 from claw_tui.widgets.host import host
 
 SPACE: Span = (" ", Style.null())
@@ -148,12 +148,15 @@ class HintBar(Bar):
         if app.refusal:
             return row(width, [SPACE, ("✗ ", ink("warn", "b")), (line(app.refusal), ink("warn"))])
         keys, last = hints(app.facts())
-        left: list[Span] = [SPACE]
-        for key, label in keys:
-            left += [(key, ink("key", "b")), (f" {label}   ", ink("muted"))]
         right: list[Span] = []
         if last is not None:
             right = [(last[0], ink("key", "b")), (f" {last[1]} ", ink("muted"))]
+        left: list[Span] = [SPACE]
+        for key, label in keys:
+            more: list[Span] = [(key, ink("key", "b")), (f" {label}   ", ink("muted"))]
+            if measure(left) + measure(more) - 2 + measure(right) > width:
+                break
+            left += more
         return row(width, left, right)
 
 

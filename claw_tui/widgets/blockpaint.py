@@ -36,6 +36,8 @@ class Look:
     expanded: bool | None = None
     page: int = 0
     markdown: Markdowner | None = None
+    gap: bool = False
+    """Whether a blank line sets this block off from the one before."""
     rows: list[str] | None = None
     """Wrapped rows of an open block, kept by a Flow."""
 
@@ -43,7 +45,8 @@ class Look:
 def paint(block: Block, look: Look) -> list[Strip]:
     match block.kind:
         case BlockKind.USER:
-            return _message(block, look, "you", "user", "text")
+            gap = [spans([])] if look.gap else []
+            return gap + _message(block, look, "you", "user", "text")
         case BlockKind.TEXT:
             return _answer(block, look)
         case BlockKind.RUN:
@@ -76,7 +79,7 @@ def _labelled(
     for index, text in enumerate(rows):
         head = _label(block, who, pen, look.ink) if index == 0 else indent
         out.append(spans([*head, (text, words)]))
-    return [*out, spans([])] if not block.open else out
+    return out
 
 
 def _answer(block: Block, look: Look) -> list[Strip]:
@@ -96,7 +99,7 @@ def _answer(block: Block, look: Look) -> list[Strip]:
             else spans([(" " * LABEL, Style.null())])
         )
         out.append(Strip.join([head, strip]))
-    return [*out, spans([])]
+    return out
 
 
 def _run(block: Block, look: Look) -> Strip:
@@ -112,7 +115,11 @@ def _run(block: Block, look: Look) -> Strip:
     state = line(run.state if going else ("" if run.status == "done" else run.status))
     pen = {"failed": "bad", "aborted": "warn", "interrupted": "warn"}.get(run.status, "claw")
     left = [("▾ ", ink(pen if not going else "good")), (" · ".join(bits), ink("muted"))]
-    right = [(state.replace("_", " "), ink("good" if going else pen))] if state else []
+    if state == "parked":
+        pen, state = "warn", "waits for you"
+    elif going:
+        pen = "good"
+    right = [(state.replace("_", " "), ink(pen))] if state else []
     return row(look.width, left, right)
 
 

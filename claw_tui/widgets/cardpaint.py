@@ -46,7 +46,10 @@ def body_lines(card: Approval, width: int, ink: Ink, *, details: bool) -> list[S
         out += _labelled(
             "→", wrap(f"redirects {reveal_line(text)}", width - LABEL - 1), ink, ink("warn")
         )
+    said = [segment.why for segment in card.segments if segment.why]
     for text in card.reasons:
+        if any(text.endswith(why) for why in said):
+            continue  # the segment's own line says it
         out += _labelled("·", wrap(tame(text), width - LABEL - 1), ink, ink("muted"))
     if len(card.env) > 1:
         out += _labelled("ENV", [reveal_line(item) for item in card.env], ink, ink("warn"))

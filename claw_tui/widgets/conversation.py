@@ -130,21 +130,24 @@ class ConversationView(LineView):
         now = host(self).clock.now_ms()
         left = False
         lines: list[list[Strip]] = []
+        first = talk.blocks[0] if talk.blocks else None
         for block in reversed(talk.blocks):
-            painted = self._paint_block(block, width, now, perf_counter() < deadline)
+            look = Look(width, self.ink, now, gap=block is not first)
+            painted = self._paint_block(block, look, perf_counter() < deadline)
             left = left or not painted.final
             lines.append(painted.lines)
         lines.reverse()
         self._lines = lines
         return left
 
-    def _paint_block(self, block: Block, width: int, now: int, in_budget: bool) -> Painted:
+    def _paint_block(self, block: Block, look: Look, in_budget: bool) -> Painted:
+        width, now = look.width, look.now_ms
         wait = now // 1000 if block.tool and block.tool.status is ToolStatus.WAITING else 0
         key = (block.version, width, self.expanded.get(block.id), self.pages.get(block.id, 0), wait)
         cached = self._painted.get(block.id)
         if cached is not None and cached.key == key and (cached.final or not in_budget):
             return cached
-        look = Look(width, self.ink, now, self.expanded.get(block.id), self.pages.get(block.id, 0))
+        look = replace(look, expanded=self.expanded.get(block.id), page=self.pages.get(block.id, 0))
         final = True
         if block.kind is BlockKind.TEXT:
             if block.open:

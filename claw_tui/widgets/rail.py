@@ -58,7 +58,7 @@ class LanesRail(LineView, can_focus=False):
         left: list[Span] = [
             (f" {clip(line(lane.name), 8):<8}", ink("text")),
             (f" {lane.active}/{lane.width}", ink(pen, "b" if lane.active else "")),
-            (f"  q{lane.queued}", ink("warn" if lane.queued else "faint")),
+            (f" q{lane.queued}", ink("warn" if lane.queued else "faint")),
         ]
         right = [(f"{lane.wait_ms}ms ", ink("faint"))] if lane.wait_ms else []
         return row(width, left, right)

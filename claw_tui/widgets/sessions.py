@@ -110,3 +110,6 @@ class SessionList(LineView):
     def action_open(self) -> None:
         if self.rows:
             self.post_message(self.Opened(self.rows[self.cursor].key))
+
+    async def action_filter(self) -> None:
+        await self.app.run_action("app.filter")

@@ -1,0 +1,161 @@
+"""The front door of the console: attach to the engine of a state directory, or be its engine.
+The only place besides `__main__` that may import the engine."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from claw_engine.client.base import Client
+    from claw_engine.engine import Engine
+    from claw_tui.app import ClawApp
+
+
+def parser() -> argparse.ArgumentParser:
+    out = argparse.ArgumentParser(
+        prog="claw-tui",
+        description="The operator's console: attaches to a running engine, or runs one itself.",
+    )
+    out.add_argument("--state-dir", metavar="DIR", help="state directory of the engine")
+    out.add_argument("--theme", metavar="NAME", default="", help="claw-dark, claw-light, …")
+    out.add_argument("--no-title", action="store_true", help="leave the window title alone")
+    out.add_argument("--version", action="store_true", help="print the version and leave")
+    return out
+
+
+def main(argv: Sequence[str]) -> int:
+    """Exit code: 0 left by the operator, 1 failed, 2 cannot start here, 128+n signal n."""
+    args = parser().parse_args(argv)
+    if args.version:
+        from claw_engine import __version__
+
+        sys.stdout.write(f"claw-tui {__version__}\n")
+        return 0
+    problem = unusable_terminal(os.environ, sys.stdin.isatty() and sys.stdout.isatty())
+    if problem:
+        sys.stderr.write(f"claw-tui: {problem}\n")
+        return 2
+    from claw_engine.client.state_choice import ChoiceNeeded, resolve_for_start
+    from claw_engine.errors import ClawError
+    from claw_tui.terminal.guard import terminal_restored
+
+    try:
+        where = resolve_for_start(args.state_dir, os.environ, _ask, _say)
+        with terminal_restored():
+            return asyncio.run(run(where, args.theme, title=not args.no_title))
+    except ChoiceNeeded as error:
+        _say(f"claw-tui: {error.title}\n{error.hint}".rstrip())
+        return 2
+    except ClawError as error:
+        _say(f"claw-tui: {error.title}\n{error.hint}".rstrip())
+        return 1
+
+
+def unusable_terminal(env: Mapping[str, str], is_tty: bool) -> str:
+    """Why a full-screen console cannot be shown here; empty when it can."""
+    if not is_tty:
+        return "not a terminal; `claw agent --message TEXT` works without one"
+    if env.get("TERM", "") in ("", "dumb", "unknown"):
+        return "TERM says this terminal cannot draw; `claw agent --message TEXT` works on it"
+    return ""
+
+
+async def run(where: Path, theme: str, *, title: bool) -> int:
+    """Attach if the door of `where` answers, else start the engine. Raises ClawError."""
+    from claw_engine.client.door import NoEngine
+    from claw_engine.client.remote import RemoteClient
+
+    remote = RemoteClient(where)
+    try:
+        await remote.connect()
+    except NoEngine:
+        from claw_engine.engine import Engine
+
+        async with Engine(where, mode="embedded") as engine:
+            client = engine.local_client()
+            await client.connect()
+            code, ending = await show(client, theme, title=title)
+            await after_console(engine, ending)
+            return code
+    return (await show(remote, theme, title=title))[0]
+
+
+async def show(client: Client, theme: str, *, title: bool) -> tuple[int, str]:
+    """Run the console to its end: exit code, and `headless`, `lost` or `stop`."""
+    from claw_tui.app import ClawApp
+    from claw_tui.terminal.detect import detect
+    from claw_tui.terminal.signals import leaving_signals
+    from claw_tui.themes import DEFAULT_ANSI
+
+    facts = detect(os.environ, sys.stdout.encoding or "")
+    app = ClawApp(
+        client,
+        theme=theme or (DEFAULT_ANSI if facts.wants_ansi_theme else ""),
+        mouse_motion=not facts.ssh,
+    )
+    got: list[signal.Signals] = []
+
+    def leave(number: signal.Signals) -> None:
+        got.append(number)
+        app.exit("stop" if number is signal.SIGTERM else "lost", return_code=128 + number)
+
+    with leaving_signals(asyncio.get_running_loop(), leave):
+        if title:
+            _title("claw-tui")
+        ending = await app.run_async()
+    if title:
+        _title("")
+    return app.return_code or 0, _ending(app, ending, bool(got))
+
+
+def _ending(app: ClawApp, chosen: str | None, signalled: bool) -> str:
+    if app.lost_terminal and not signalled:
+        return "lost"
+    return chosen or "stop"
+
+
+async def after_console(engine: Engine, ending: str) -> None:
+    """What becomes of an embedded engine when its console is gone."""
+    if ending == "stop":
+        return
+    loop = asyncio.get_running_loop()
+    engine.mode = "headless"
+    if ending == "lost":
+        # Nobody is there to stop it: it goes on until nothing needs it.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        engine.stop("idle")
+    else:
+        _say(
+            f"The engine goes on without a screen (pid {os.getpid()}). "
+            "claw-tui in another terminal comes back to it, ctrl+c here stops it."
+        )
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, engine.stop)
+    await engine.wait_stopped()
+
+
+def _title(words: str) -> None:
+    """Set the window's title (OSC 2); an empty one gives it back to the shell."""
+    sys.stdout.write(f"\x1b]2;{words}\x07")
+    sys.stdout.flush()
+
+
+def _ask(prompt: str) -> str:
+    sys.stderr.write(prompt)
+    sys.stderr.flush()
+    return sys.stdin.readline() or "q"
+
+
+def _say(line: str) -> None:
+    try:
+        sys.stderr.write(line.rstrip("\n") + "\n")
+        sys.stderr.flush()
+    except OSError:  # the terminal is gone; the log has it
+        return
