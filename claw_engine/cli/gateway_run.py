@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -24,25 +25,32 @@ def run(args: Namespace) -> int:
 
 async def _run(where: Path, *, as_json: bool) -> int:
     got: list[int] = []
-    async with Engine(where, mode="headless") as engine:
+    engine = Engine(where, mode="headless")
+    loop = asyncio.get_running_loop()
 
-        def on_signal(number: signal.Signals) -> None:
-            got.append(number)
-            # A second one means it: back to what the system does with it.
-            asyncio.get_running_loop().remove_signal_handler(number)
-            engine.stop()
+    def on_signal(number: signal.Signals) -> None:
+        got.append(number)
+        # A second one means it: back to what the system does with it.
+        loop.remove_signal_handler(number)
+        engine.stop()
 
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, on_signal, number)
-        # A closed terminal is no reason to stop: that is what headless means.
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        ready = {"ready": True, "pid": os.getpid(), "door": str(engine.door_path),
-                 "stateDir": str(where)}  # fmt: skip
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal, number)
+    # A closed terminal is no reason to stop: that is what headless means. A handler and not
+    # SIG_IGN, which children would inherit.
+    loop.add_signal_handler(signal.SIGHUP, lambda: None)
+    async with engine:
+        ready = {
+            "ready": True,
+            "pid": os.getpid(),
+            "door": str(engine.door_path),
+            "stateDir": str(where),
+        }
         if as_json:
             say_json(ready)
         else:
             say(f"engine ready: pid {os.getpid()}, door {engine.door_path}, state {where}")
+            sys.stdout.flush()
         await engine.wait_stopped()
         if got:
             note("stopping")

@@ -95,7 +95,6 @@ class LocalClient:
             if self._outbox is outbox:
                 break
             self._seq = 0
-            yield self._frame(Outgoing(_state("connected", RESYNC), None))
         if not self._closed:
             yield self._frame(Outgoing(_state("disconnected", "the engine stopped"), None))
 
@@ -108,6 +107,7 @@ class LocalClient:
     def _overflow(self) -> None:
         """Nobody read for long: go on with an empty outbox, and say so."""
         self._outbox = Outbox(self._overflow)
+        self._outbox.put(_state("connected", RESYNC))
         if self._peer is not None:
             self._peer.outbox = self._outbox
 

@@ -77,9 +77,10 @@ class RemoteClient:
         try:
             async with asyncio.timeout(HANDSHAKE_S):
                 hello = await self._handshake(reader, writer)
-        except (TimeoutError, OSError, ValueError) as error:
+        except (TimeoutError, OSError, EOFError, ValueError, RecursionError) as error:
             writer.transport.abort()
-            raise ConnectionLost(f"The engine did not finish the handshake: {error!r}.") from error
+            why = "it hung up" if isinstance(error, EOFError) else repr(error)
+            raise ConnectionLost(f"The engine did not finish the handshake: {why}.") from error
         except BaseException:
             writer.transport.abort()
             raise
@@ -159,7 +160,7 @@ class RemoteClient:
         except asyncio.CancelledError:
             reason = "closed"
             raise
-        except (OSError, ValueError, EOFError) as error:
+        except (OSError, ValueError, RecursionError, EOFError) as error:
             if not isinstance(error, EOFError):
                 reason = f"the connection broke: {error}"
         finally:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 SCOPES = ("operator.read", "operator.write", "operator.approvals", "operator.admin")
 
+STRANGER = "What answers at the door does not speak the gateway protocol."
+
 Frame = dict[str, object]
 
 
@@ -123,7 +125,7 @@ class SyncClient:
         payload = challenge.get("payload")
         nonce = payload.get("nonce") if isinstance(payload, dict) else None
         if challenge.get("event") != "connect.challenge" or not isinstance(nonce, str):
-            raise DoorRefused("What answers at the door does not speak the gateway protocol.")
+            raise DoorRefused(STRANGER)
         params = connect_params(
             proof(self._state_dir, nonce),
             client_id="cli", mode="cli", scopes=self._scopes, caps=self._caps,
@@ -135,7 +137,10 @@ class SyncClient:
             line, found, rest = self._buffer.partition(b"\n")
             if found:
                 self._buffer = rest
-                frame = json.loads(line)
+                try:
+                    frame = json.loads(line)
+                except (ValueError, RecursionError):
+                    raise DoorRefused(STRANGER) from None
                 if isinstance(frame, dict):
                     return frame
                 continue

@@ -176,6 +176,7 @@ class Rig:
         root: Path,
         world: World | None = None,
         *,
+        env: Mapping[str, str] | None = None,
         soft_limit: int = SOFT_LIMIT,
         hard_limit: int = HARD_LIMIT,
     ) -> None:
@@ -203,8 +204,9 @@ class Rig:
             host=self.host,
         )
         self.gateway = Gateway(
-            self.world, parts, self.state_dir, {}, soft_limit=soft_limit, hard_limit=hard_limit
-        )
+            self.world, parts, self.state_dir, env or {},
+            soft_limit=soft_limit, hard_limit=hard_limit,
+        )  # fmt: skip
 
     async def open(self) -> Path:
         self.gateway.start()
