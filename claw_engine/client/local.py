@@ -75,6 +75,7 @@ class LocalClient:
         except TimeoutError:
             shape = ErrorShape("AGENT_TIMEOUT", f"{method}: no answer within {timeout:g} s")
             raise ClientError(shape) from None
+        self._gateway.broadcaster.catch_up()  # events from before the answer come before it
         if not frame.ok:
             raise ClientError(frame.error or ErrorShape("UNAVAILABLE", "no reason given"))
         payload = frame.payload if isinstance(frame.payload, dict) else {}

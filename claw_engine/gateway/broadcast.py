@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from claw_engine.approvals.model import ApprovalRecord, Status, to_wire
-from claw_engine.events import Event, EventBus, Notice, Resync
+from claw_engine.events import Event, EventBus, Notice, Resync, Subscription
 from claw_engine.gateway.peer import Peer
 from claw_engine.gateway.throttle import Throttle
 from claw_engine.gateway.translate import CHAT_DELTA_MS, ChatTranslator, trace_event
@@ -51,13 +51,14 @@ class Broadcaster:
         self._lanes = Throttle(clock, LANES_S, self._tell_lanes)
         self._sessions = Throttle(clock, LANES_S, self._tell_sessions)
         self._chat_timer: Timer | None = None
+        self._subscription: Subscription | None = None
         self._task: asyncio.Task[None] | None = None
         self._tick: Timer | None = None
 
     def start(self) -> None:
         """Follow the bus from now on."""
         topics = ("trace", "approval", "notice", "run", "lanes", "sessions")
-        subscription = self._bus.subscribe(*topics, capacity=MAILBOX)
+        subscription = self._subscription = self._bus.subscribe(*topics, capacity=MAILBOX)
 
         async def follow() -> None:
             try:
@@ -82,6 +83,12 @@ class Broadcaster:
             await asyncio.wait([self._task])
         for peer in list(self._peers.values()):
             peer.outbox.close()
+
+    def catch_up(self) -> None:
+        """Tell what the mailbox still holds: who subscribes now must not get it afterwards."""
+        subscription = self._subscription
+        while subscription is not None and (event := subscription.get_nowait()) is not None:
+            self.handle(event)
 
     @property
     def peers(self) -> Sequence[Peer]:

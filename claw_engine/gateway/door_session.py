@@ -171,13 +171,17 @@ class DoorSession:
         try:
             interim = lambda frame: self._outbox.put_line(encode(frame))  # noqa: E731 - one line
             frame = await self._shop.dispatcher.handle(peer, request, interim)
+            # What was published before the answer goes before it, what comes after goes behind:
+            # the end of a turn is not overtaken by its result, nor a snapshot by what follows it.
+            self._shop.broadcaster.catch_up()
+            slot = self._outbox.reserve()
             try:
                 line = await response_line(frame)
             except (ValueError, TypeError):
                 log.exception("answer of %s is no JSON", request.method)
                 shape = ErrorShape("UNAVAILABLE", f"{request.method}: the answer is no JSON")
                 line = encode(ResponseFrame(request.id, False, error=shape))
-            self._outbox.put_line(line)
+            self._outbox.fill(slot, line)
         finally:
             self._in_flight -= 1
 

@@ -36,8 +36,8 @@ class Gateway:
         hard_limit: int = HARD_LIMIT,
     ) -> None:
         self.parts = parts
-        self.dispatcher = Dispatcher(method_table(parts))
         self.broadcaster = Broadcaster(parts.clock, parts.bus, lambda: lanes_payload(parts))
+        self.dispatcher = Dispatcher(method_table(parts, self.broadcaster.catch_up))
         self.door = Door(
             world, state_dir, self.dispatcher, self.broadcaster, self.hello, env,
             soft_limit=soft_limit, hard_limit=hard_limit,

@@ -24,6 +24,13 @@ class _Waiting:
     event: WireEvent
 
 
+@dataclass(slots=True, eq=False)
+class Slot:
+    """The place of an answer that is still being encoded; nothing behind it leaves before it."""
+
+    line: bytes | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Outgoing:
     """An event with the number it left under."""
@@ -45,7 +52,7 @@ class Outbox:
         self._on_overflow = on_overflow
         self._soft = soft_limit
         self._hard = hard_limit
-        self._queue: deque[_Waiting | bytes] = deque()
+        self._queue: deque[_Waiting | Slot | bytes] = deque()
         self._last_of_group: dict[Hashable, _Waiting] = {}
         self._cost = 0
         self._seq = 0
@@ -79,6 +86,23 @@ class Outbox:
         if not self._closed:
             self._push(line, len(line))
 
+    def reserve(self) -> Slot:
+        """A place in the order for an answer that takes a while to encode; then `fill` it."""
+        slot = Slot()
+        if not self._closed:
+            self._queue.append(slot)
+        return slot
+
+    def fill(self, slot: Slot, line: bytes) -> None:
+        """The answer for a reserved place."""
+        if slot.line is None and not self._closed:
+            if self._cost and self._cost + len(line) > self._hard:
+                self.give_up()
+                return
+            self._cost += len(line)
+            slot.line = line
+            self._wake.set()
+
     def put_first(self, line: bytes) -> None:
         """Queue a line before everything that waits: the hello, which events must follow."""
         self._queue.appendleft(line)
@@ -99,8 +123,11 @@ class Outbox:
         """What waits, oldest first, up to about `budget` bytes and at least one."""
         out: list[Outgoing | bytes] = []
         taken = 0
-        while self._queue and (not out or taken < budget):
+        while self._ready and (not out or taken < budget):
             entry = self._queue.popleft()
+            if isinstance(entry, Slot):
+                assert entry.line is not None
+                entry = entry.line
             if isinstance(entry, bytes):
                 taken += len(entry)
                 out.append(entry)
@@ -115,7 +142,7 @@ class Outbox:
 
     async def wait(self) -> bool:
         """Until something waits; False when the outbox is closed and empty."""
-        while not self._queue:
+        while not self._ready:
             if self._closed:
                 return False
             self._wake.clear()
@@ -130,6 +157,13 @@ class Outbox:
             self._last_of_group.clear()
             self._cost = 0
         self._wake.set()
+
+    @property
+    def _ready(self) -> bool:
+        if not self._queue:
+            return False
+        head = self._queue[0]
+        return not (isinstance(head, Slot) and head.line is None)
 
     def _push(self, entry: _Waiting | bytes, cost: int) -> None:
         if self._cost and self._cost + cost > self._hard:

@@ -239,6 +239,19 @@ async def test_trace_reaches_subscribers_with_what_already_happened(
     await client.call("trace.unsubscribe")
 
 
+async def test_who_subscribes_gets_nothing_twice(client: Client, rig: Rig) -> None:
+    t = Tracer("r1")
+    events = [t(TraceKind.TEXT, callId="c", delta=f"{n},") for n in range(3)]
+    rig.intake.traces = [events]
+    for event in events:
+        rig.bus.publish(event)  # still in the broadcaster's mailbox
+    live = await client.call("trace.subscribe", {})
+    rig.bus.publish(t(TraceKind.TEXT, callId="c", delta="3,"))
+    told = await until(client.events(), "trace")
+    assert len(live["live"][0]["events"]) == 3  # type: ignore[index]  # JSON
+    assert told.payload["data"]["delta"] == "3,"  # type: ignore[index]  # JSON
+
+
 async def test_numbers_run_on_and_a_lost_mailbox_says_read_again(
     client: Client, rig: Rig
 ) -> None:

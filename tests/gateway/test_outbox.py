@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from itertools import pairwise
 
@@ -86,6 +87,26 @@ def test_a_delta_does_not_jump_over_another_event_of_its_run() -> None:
     box.put(trace_event(t(TraceKind.TEXT, callId="c1", delta="two")))
     kinds = [i.event.payload["kind"] for i in box.take() if isinstance(i, Outgoing)]
     assert kinds == ["text", "tool.started", "text"]
+
+
+async def test_events_do_not_overtake_an_answer_that_is_being_encoded() -> None:
+    box, _ = outbox()
+    box.put(must("first"))
+    slot = box.reserve()
+    box.put(must("second"))
+    first = box.take()
+    assert [i.event.name for i in first if isinstance(i, Outgoing)] == ["first"]
+    assert box.take() == []
+    waiting = asyncio.create_task(box.wait())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    box.fill(slot, b"answer")
+    assert await waiting
+    answer, second = box.take()
+    assert answer == b"answer"
+    assert isinstance(second, Outgoing)
+    assert (second.event.name, second.seq) == ("second", 2)
+    assert box.cost == 0
 
 
 def test_a_shared_event_is_encoded_once_and_numbered_for_each() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import chain
+
 from claw_engine.gateway.methods import (
     agent,
     approvals,
@@ -17,11 +20,10 @@ from claw_engine.gateway.methods import (
 from claw_engine.gateway.ports import GatewayParts
 from claw_engine.gateway.table import MethodTable
 
-_FAMILIES = (
-    system, sessions, chat, agent, lanes, trace, approvals, models, config, engine
-)  # fmt: skip
+_FAMILIES = (system, sessions, chat, agent, lanes, approvals, models, config, engine)
 
 
-def method_table(parts: GatewayParts) -> MethodTable:
-    """Every method there is, wired to `parts`."""
-    return MethodTable(m for family in _FAMILIES for m in family.methods(parts))
+def method_table(parts: GatewayParts, catch_up: Callable[[], None]) -> MethodTable:
+    """Every method there is, wired to `parts`; `catch_up` as in methods/trace.py."""
+    families = [family.methods(parts) for family in _FAMILIES]
+    return MethodTable(chain(*families, trace.methods(parts, catch_up)))

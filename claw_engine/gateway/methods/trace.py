@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from claw_engine.gateway.ports import GatewayParts
 from claw_engine.gateway.table import Call, Method, Payload, method
 from claw_engine.gateway.validate import NoParams, TraceSubscribeParams
 from claw_engine.protocol.names import Scope
 
 
-def methods(parts: GatewayParts) -> tuple[Method, ...]:
+def methods(parts: GatewayParts, catch_up: Callable[[], None]) -> tuple[Method, ...]:
+    """`catch_up` tells everybody what has been published so far."""
+
     async def subscribe(call: Call, params: TraceSubscribeParams) -> Payload:
         key = None if params.session_key is None else parts.sessions.canonical(params.session_key)
-        # No await between the two: nothing is missed. An event that still lies in the
-        # broadcaster's mailbox comes twice; its `seq` tells.
+        # No await between the three: nothing is missed and nothing comes twice.
+        catch_up()
         call.peer.follow_trace(key)
         live = [
             {
