@@ -110,7 +110,12 @@ class ToolRound:
     ) -> None:
         for task in tasks:
             task.cancel()
-        _, late = await asyncio.wait(tasks, timeout=SETTLE_SECONDS)
+        late = set(tasks)
+        limit = asyncio.create_task(self._clock.sleep(SETTLE_SECONDS))
+        while late and not limit.done():
+            await asyncio.wait({*late, limit}, return_when=asyncio.FIRST_COMPLETED)
+            late = {task for task in late if not task.done()}
+        limit.cancel()
         for task, outcome in zip(tasks, outcomes, strict=True):
             if task in late:
                 log.error("tool did not stop: tool=%s id=%s", outcome.call.name, outcome.call.id)

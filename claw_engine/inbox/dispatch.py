@@ -29,7 +29,7 @@ from claw_engine.inbox.commands import (
 from claw_engine.inbox.live import LiveRuns
 from claw_engine.inbox.model import Accepted, InboundMessage, Recovered
 from claw_engine.inbox.ports import DispatchDeps
-from claw_engine.inbox.recovery import mark_interrupted
+from claw_engine.inbox.recovery import begun, mark_interrupted
 from claw_engine.inbox.supervisor import Supervisor, ended_data
 from claw_engine.protocol.trace import TraceEvent, TraceKind
 from claw_engine.runs import AbortReason
@@ -164,7 +164,8 @@ class Dispatcher:
     async def recover(self, recovered: Recovered) -> None:
         """Mark what was interrupted, then start what had not begun, in order of acceptance."""
         interrupted = []
-        for accepted in recovered.interrupted:
+        unmarked = await begun(self._deps, recovered.not_started)
+        for accepted in sorted((*recovered.interrupted, *unmarked), key=lambda a: a.seq):
             entry = self._entries[accepted.id] = _Entry(accepted.message)
             result = await mark_interrupted(self._deps, accepted.message)
             self._settle(entry, result)
@@ -173,7 +174,8 @@ class Dispatcher:
         if interrupted:
             self._tell_interrupted(interrupted)
         for accepted in recovered.not_started:
-            self._launch(_Entry(accepted.message))
+            if accepted not in unmarked:
+                self._launch(_Entry(accepted.message))
 
     def _tell_interrupted(self, interrupted: Sequence[Accepted]) -> None:
         keys = sorted({accepted.message.session_key for accepted in interrupted})

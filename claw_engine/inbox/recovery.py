@@ -10,10 +10,10 @@ import logging
 from collections.abc import Sequence
 
 from claw_engine.agent.options import local_timezone
-from claw_engine.agent.ports import RunResult
+from claw_engine.agent.ports import Conversation, RunError, RunResult
 from claw_engine.agent.record import INTERRUPTED_ENTRY, RUN_ID_FIELD, stamped, user_message
 from claw_engine.errors import ClawError
-from claw_engine.inbox.model import InboundMessage, Mark
+from claw_engine.inbox.model import Accepted, InboundMessage, Mark
 from claw_engine.inbox.ports import DispatchDeps
 from claw_engine.messages import (
     AssistantMessage,
@@ -29,14 +29,26 @@ log = logging.getLogger("claw.inbox")
 LOST_CALL = "The engine stopped while this call was going on. Its effect is unknown."
 INTERRUPTED = "Interrupted: the engine stopped during this run. It was not repeated."
 
-ANSWERED = frozenset({"stop", "length"})
+_ENDS = {
+    "stop": Mark.DONE,
+    "length": Mark.DONE,
+    "error": Mark.FAILED,
+    "aborted": Mark.ABORTED,
+}
+"""Stop reasons of a run's last message, and the mark that belongs to them."""
 
 
-def was_answered(messages: Sequence[Message], run_id: str) -> bool:
-    """Whether the run's final answer is in the transcript after all (it died after writing it)."""
-    after = messages_of_run(messages, run_id)
-    last = after[-1] if after else None
-    return isinstance(last, AssistantMessage) and last.stop_reason in ANSWERED
+def written_end(own: Sequence[Message]) -> Mark | None:
+    """How the run ended by what its transcript says: it may have died after writing its end.
+
+    None means that it was cut short and nobody has said so yet.
+    """
+    last = own[-1] if own else None
+    if not isinstance(last, AssistantMessage):
+        return None
+    if last.error_message == INTERRUPTED:  # by a recovery that was itself cut short
+        return Mark.INTERRUPTED
+    return _ENDS.get(last.stop_reason)
 
 
 def messages_of_run(messages: Sequence[Message], run_id: str) -> Sequence[Message]:
@@ -82,27 +94,80 @@ def _open_calls(messages: Sequence[Message]) -> list[tuple[str, str]]:
     return list(waiting.items())
 
 
+async def begun(deps: DispatchDeps, messages: Sequence[Accepted]) -> tuple[Accepted, ...]:
+    """Those whose user turn is in the transcript although the journal knows of no start.
+
+    The turn and the `started` mark are written side by side; either one proves that the run began.
+    To run such a message again would write it twice, and might answer it twice.
+    """
+    found = []
+    for accepted in messages:
+        try:
+            conversation = await deps.sessions.transcript(accepted.message.session_key)
+        except (ClawError, OSError) as error:  # the run itself will meet it and tell it
+            log.error("transcript not read: runId=%s %s", accepted.id, error)
+            continue
+        talk = [stored.message for stored in conversation.messages()]
+        if messages_of_run(talk, accepted.id):
+            found.append(accepted)
+    return tuple(found)
+
+
 async def mark_interrupted(deps: DispatchDeps, inbound: InboundMessage) -> RunResult:
-    """Settle a run that the last engine left open; a disk that fails is logged, not raised."""
-    mark, result = Mark.INTERRUPTED, RunResult("interrupted", "restart")
-    now = deps.world.clock.now_ms()
+    """Settle a run that the last engine left open; a disk that fails is logged, not raised.
+
+    May be repeated: what an earlier recovery wrote before it was cut short is not written again.
+    """
+    mark = Mark.INTERRUPTED
     try:
         conversation = await deps.sessions.transcript(inbound.session_key)
         messages = [stored.message for stored in conversation.messages()]
-        if was_answered(messages, inbound.id):
-            mark, result = Mark.DONE, RunResult("done", "stop", text_of(messages[-1]))
+        own = messages_of_run(messages, inbound.id)
+        end = written_end(own)
+        if end is None or end is Mark.INTERRUPTED:
+            await _close(deps, conversation, messages, inbound, closed=end is not None)
         else:
-            zone = deps.settings().agents.defaults.user_timezone or local_timezone()
-            await conversation.append(*closing(messages, inbound, zone, now))
-            await conversation.append_custom(
-                INTERRUPTED_ENTRY,
-                {"runId": inbound.id, "timestamp": now, "source": inbound.source},
-            )
-            await deps.sessions.update(
-                inbound.session_key, lambda entry: entry.replace(abortedLastRun=True)
-            )
+            mark = end
         await deps.journal.mark(inbound.id, mark.value, "restart")
     except (ClawError, OSError) as error:
         log.error("interrupted run not recorded: runId=%s %s", inbound.id, error)
     log.warning("run recovered: runId=%s as=%s", inbound.id, mark.value)
-    return result
+    if mark is Mark.INTERRUPTED:
+        return RunResult("interrupted", "restart")
+    return _result(own[-1])
+
+
+async def _close(
+    deps: DispatchDeps,
+    conversation: Conversation,
+    messages: Sequence[Message],
+    inbound: InboundMessage,
+    *,
+    closed: bool,
+) -> None:
+    now = deps.world.clock.now_ms()
+    if not closed:
+        zone = deps.settings().agents.defaults.user_timezone or local_timezone()
+        await conversation.append(*closing(messages, inbound, zone, now))
+    marked = conversation.customs(INTERRUPTED_ENTRY)
+    if not any(data.get("runId") == inbound.id for data in marked):
+        await conversation.append_custom(
+            INTERRUPTED_ENTRY, {"runId": inbound.id, "timestamp": now, "source": inbound.source}
+        )
+    await deps.sessions.update(
+        inbound.session_key, lambda entry: entry.replace(abortedLastRun=True)
+    )
+
+
+def _result(last: Message) -> RunResult:
+    """The result of a run whose end stands in its transcript."""
+    assert isinstance(last, AssistantMessage)
+    text, why = text_of(last), last.error_message
+    error = RunError(why, "") if why else None
+    match _ENDS[last.stop_reason]:
+        case Mark.DONE:
+            return RunResult("done", last.stop_reason, text)
+        case Mark.FAILED:
+            return RunResult("failed", "error", text, error)
+        case _:
+            return RunResult("aborted", "restart", text, error)

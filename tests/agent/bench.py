@@ -15,7 +15,7 @@ from claw_engine.agent.run import AgentDeps, AgentRuntime
 from claw_engine.approvals.broker import Broker
 from claw_engine.approvals.store import ExecApprovals
 from claw_engine.config.settings import Settings
-from claw_engine.events import EventBus
+from claw_engine.events import Event, EventBus
 from claw_engine.inbox.builtin import builtin_commands
 from claw_engine.inbox.dispatch import Dispatcher
 from claw_engine.inbox.journal import Journal
@@ -199,9 +199,10 @@ class Bench:
             abort=self.runs.abort,
         )
         self.agent = AgentRuntime(agent_deps, HOST)
+        self.on_event: Callable[[Event], None] = self.bus.publish
         deps = DispatchDeps(
             world=self.world,
-            publish=self.bus.publish,
+            publish=self._publish,
             runs=self.runs,
             lanes=self.lanes,
             journal=self.journal,
@@ -214,6 +215,9 @@ class Bench:
         self.trace: list[TraceEvent] = []
         self._subscription = self.bus.subscribe("trace", capacity=100_000)
         self._ids = 0
+
+    def _publish(self, event: Event) -> None:
+        self.on_event(event)
 
     async def start(self) -> Recovered:
         self.state.ensure()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +13,10 @@ from claw_engine.agent.context.hygiene import turns_of
 from claw_engine.agent.context.pairing import repair
 from claw_engine.config.sections.agents import AgentDefaults, AgentsSettings
 from claw_engine.config.settings import Settings
+from claw_engine.events import Event
 from claw_engine.messages import AssistantMessage, ToolResultMessage, text_of
 from claw_engine.models.base import ModelError, ModelErrorKind, TextDelta, ToolCallStart
-from claw_engine.protocol.trace import TraceKind
+from claw_engine.protocol.trace import TraceEvent, TraceKind
 from claw_engine.runs import AbortReason
 from claw_engine.tools.base import ToolContext, ToolResult
 from tests.agent.bench import MAIN, Bench, FnTool, Script, ScriptedModel, calls, check, says
@@ -184,3 +187,46 @@ async def test_the_time_limit_stands_still_while_parked(bench: MakeBench) -> Non
     assert b.runs.get(run) is not None
     await b.clock.advance(1)
     await b.until(END, run, stopReason="timeout")
+
+
+async def test_a_stop_at_any_step_leaves_a_valid_transcript(tmp_path: Path) -> None:
+    """Stops right after the nth trace event, for every n of a run with two tool rounds."""
+
+    async def tool(args: Mapping[str, object], ctx: ToolContext) -> ToolResult:
+        ctx.output("some")
+        async with ctx.operator_wait():
+            await asyncio.sleep(0)
+        return ToolResult("result")
+
+    for step in itertools.count(1):
+        rounds = [calls(("tool", "{}"), ("tool", "{}")), calls(("tool", "{}")), says("All done.")]
+        model = ScriptedModel([*rounds, says("Next.")])
+        b = Bench(tmp_path / f"s{step}", model, [FnTool("tool", tool)])
+        await b.start()
+        seen = itertools.count(1)
+
+        def stop_at(event: Event, b: Bench = b, seen: Iterator[int] = seen, n: int = step) -> None:
+            b.bus.publish(event)
+            if isinstance(event, TraceEvent) and event.run_id == "first" and next(seen) == n:
+                b.runs.abort("first", AbortReason.USER)
+
+        b.on_event = stop_at
+        await b.send("go", id_="first")
+        result = await b.dispatcher.wait("first")
+        assert result is not None
+        model.scripts = [says("Next.")]
+        after = await b.dispatcher.wait(await b.send("and now"))
+        assert after is not None
+        assert after.text == "Next."
+        assert check(model.requests[-1].turns) == []
+        transcript = await b.sessions.transcript(MAIN)
+        kept = [stored.message for stored in transcript.messages()]
+        asked = [c.id for m in kept if isinstance(m, AssistantMessage) for c in m.tool_calls()]
+        answered = [m.tool_call_id for m in kept if isinstance(m, ToolResultMessage)]
+        assert asked == answered
+        assert b.lanes.status()[0].active == b.lanes.status()[0].parked == 0
+        await b.stop()
+        if result.status == "done":
+            break
+        assert result.stop_reason == "user"
+    assert step > 25

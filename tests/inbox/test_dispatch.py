@@ -283,6 +283,29 @@ async def test_a_crash_before_the_first_answer_keeps_the_message(tmp_path: Path)
     await b.stop()
 
 
+async def test_a_run_that_died_after_its_answer_counts_as_done(
+    bench: MakeBench, tmp_path: Path
+) -> None:
+    b = await bench(ScriptedModel([says("Said it.")]))
+    message = b.message("say it", id_="late")
+    await b.dispatcher.submit(message)
+    await b.dispatcher.wait("late")
+    lines = (b.state.inbox_dir / "journal.jsonl").read_text().splitlines(keepends=True)
+    await b.stop()
+    # The power went before the journal's last line reached the disk.
+    (b.state.inbox_dir / "journal.jsonl").write_text("".join(lines[:-1]))
+
+    again = Bench(tmp_path / "state", ScriptedModel([]))
+    recovered = await again.start()
+    assert [a.id for a in recovered.interrupted] == ["late"]
+    await again.dispatcher.recover(recovered)
+    result = await again.dispatcher.wait("late")
+    assert result is not None
+    assert (result.status, result.text) == ("done", "Said it.")
+    assert len(await again.messages()) == 2
+    await again.stop()
+
+
 async def test_a_full_disk_refuses_the_message(bench: MakeBench) -> None:
     b = await bench(ScriptedModel([]))
     (b.state.inbox_dir / "journal.jsonl").unlink()
