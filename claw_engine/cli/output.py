@@ -56,6 +56,7 @@ def say_error(error: ClawError, *, as_json: bool) -> int:
     if as_json:
         found = {"message": error.title, "hint": error.hint, "details": dict(error.details)}
         say_json({"ok": False, "error": found})
-    note(f"claw: {error.sentence()}")
+    stop = "" if not error.hint or error.title.endswith((".", "!", "?", ":")) else "."
+    note(f"claw: {error.title}{stop} {error.hint}".rstrip())
     # The engine answered and said no: 1. Nobody to ask, or asked wrongly: 2.
     return 1 if hasattr(error, "wire_code") else 2
