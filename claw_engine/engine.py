@@ -20,6 +20,7 @@ from typing import Literal, Self
 
 from claw_engine import __version__
 from claw_engine.adapters import ConfigAdapter, IntakeAdapter, ModelsAdapter, SessionsAdapter
+from claw_engine.agent.options import workspace_of
 from claw_engine.agent.run import AgentDeps, AgentRuntime
 from claw_engine.approvals.broker import Broker
 from claw_engine.approvals.store import ExecApprovals
@@ -32,12 +33,13 @@ from claw_engine.events import EventBus
 from claw_engine.gateway.gateway import Gateway
 from claw_engine.gateway.ports import GatewayParts
 from claw_engine.housekeeping import Housekeeping
-from claw_engine.inbox.commands import Commands
+from claw_engine.inbox.builtin import builtin_commands
 from claw_engine.inbox.dispatch import Dispatcher
 from claw_engine.inbox.journal import Journal
 from claw_engine.inbox.ports import DispatchDeps
 from claw_engine.lanes import DEFAULT_WIDTHS, Lanes
 from claw_engine.logs import Logs, level_number, start_logs
+from claw_engine.models.base import ModelConfigError
 from claw_engine.models.catalog import Models
 from claw_engine.notices import NoticeBoard, problem_notices
 from claw_engine.paths import StateDir
@@ -169,6 +171,8 @@ class Engine:
         await self._exec_approvals.load()
         await self._pauses.restore()
         await self._broker.start()
+        # Before the door opens: a new message must not overtake what was accepted before it.
+        await self._dispatcher.recover(recovered)
         self.door_path = await self.gateway.open_door()
         self._close.push_async_callback(self.gateway.close, "gateway stopping")
         assert self._lock is not None
@@ -176,7 +180,6 @@ class Engine:
         self._watchdog.start()
         self._housekeeping.start()
         self._close.push_async_callback(self._housekeeping.stop)
-        await self._dispatcher.recover(recovered)
         log.info(
             "engine ready: pid=%d mode=%s stateDir=%s door=%s",
             os.getpid(), self._mode, state.root, self.door_path,
@@ -242,20 +245,19 @@ class Engine:
             exec_approvals=self._exec_approvals,
             abort=self._runs.abort,
         )
-        return Dispatcher(
-            DispatchDeps(
-                world=self._world,
-                publish=self.board.publish,
-                runs=self._runs,
-                lanes=self._lanes,
-                journal=self._journal,
-                sessions=self._sessions,
-                agent=AgentRuntime(deps),
-                approvals=self._broker,
-                settings=self.settings,
-            ),
-            Commands(),
+        self._agent = AgentRuntime(deps)
+        inbox = DispatchDeps(
+            world=self._world,
+            publish=self.board.publish,
+            runs=self._runs,
+            lanes=self._lanes,
+            journal=self._journal,
+            sessions=self._sessions,
+            agent=self._agent,
+            approvals=self._broker,
+            settings=self.settings,
         )
+        return Dispatcher(inbox, builtin_commands(inbox))
 
     def _parts(self) -> GatewayParts:
         world = self._world
@@ -278,10 +280,7 @@ class Engine:
         self.board.tell("rules-damaged", "warn", "exec-approvals.json is damaged.", text=sentence)
 
     def _workspace(self, agent_id: str) -> Path:
-        defaults = self.settings().agents.defaults
-        if defaults.workspace and agent_id == "main":
-            return Path(defaults.workspace).expanduser()
-        return self.state.workspace(agent_id)
+        return workspace_of(self.settings(), agent_id, self.state)
 
     # ── what others use ─────────────────────────────────────────────────────────────────────
 
@@ -372,8 +371,32 @@ class Engine:
 
     def workspaces(self) -> Iterable[Path]:
         """Workspace folders of all configured agents."""
-        agents = [agent.id for agent in self.settings().agents.list] or ["main"]
-        return dict.fromkeys(self._workspace(agent) for agent in agents)
+        return dict.fromkeys(self._workspace(agent) for agent in self._agents())
+
+    def _agents(self) -> Sequence[str]:
+        return [agent.id for agent in self.settings().agents.list] or ["main"]
+
+    async def warm_up(self) -> None:
+        """Do ahead of the first message what it would otherwise wait for; never raises."""
+        for agent in self._agents():
+            try:
+                await self._agent.warm_up(self.settings(), agent)
+            except OSError as error:
+                log.warning("workspace of %s is not ready: %s", agent, error)
+        with contextlib.suppress(ModelConfigError):  # the status says what is wrong with it
+            await self._models.warm_up(self._models.resolve(self.settings()))
+
+    async def workspace_tokens(self) -> Mapping[str, int]:
+        """Estimated tokens of each workspace file; files of other agents carry their agent's id."""
+        found: dict[str, int] = {}
+        for number, agent in enumerate(self._agents()):
+            try:
+                tokens = await self._agent.workspace_tokens(self.settings(), agent)
+            except OSError:
+                continue
+            prefix = f"{agent}/" if number else ""
+            found.update((prefix + name, count) for name, count in tokens.items())
+        return found
 
     def apply(self, settings: Settings) -> None:
         """Put a new configuration in force where it is not read on use anyway."""

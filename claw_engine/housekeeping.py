@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from claw_engine.agent.context.tokens import estimate
+from claw_engine.agent.prompt.report import size_changes
 from claw_engine.config.load import ConfigStore
 from claw_engine.config.problems import format_path
 from claw_engine.config.reload import (
@@ -34,9 +34,6 @@ log = logging.getLogger("claw.engine")
 IDLE_LOOK_S = 1.0
 """Seconds between looks while the engine waits to be idle; only then does it look at all."""
 
-MARKDOWN_LIMIT = 2 * 1024 * 1024
-"""Bytes of a workspace file that count, as for the prompt (agent digest §2.4)."""
-
 
 class Host(Protocol):
     """What housekeeping needs of the engine."""
@@ -56,6 +53,8 @@ class Host(Protocol):
     @property
     def busy(self) -> bool: ...
     def workspaces(self) -> Iterable[Path]: ...
+    async def warm_up(self) -> None: ...
+    async def workspace_tokens(self) -> Mapping[str, int]: ...
     def apply(self, settings: Settings) -> None: ...
     def stop(self) -> None: ...
     async def idle_wanted(self) -> None: ...
@@ -68,7 +67,7 @@ class Housekeeping:
         self._host = host
         self._tasks: list[asyncio.Task[None]] = []
         self._stop = asyncio.Event()
-        self._tokens: dict[Path, int] = {}
+        self._tokens: Mapping[str, int] = {}
         self._problems: set[str] = set()
 
     def start(self) -> None:
@@ -91,9 +90,9 @@ class Housekeeping:
     # ── hot reload ──────────────────────────────────────────────────────────────────────────
 
     async def _reload(self) -> None:
-        # Off the start path: the first look may wait until the engine is ready.
-        await asyncio.sleep(0)
-        self._tokens = await self._host.world.disk.run(self._count_all)
+        # Off the start path, and before the first look: seeding the workspace is no change.
+        await self._host.warm_up()
+        self._tokens = await self._host.workspace_tokens()
         watcher = FileWatcher(self._targets)
         first_look = asyncio.create_task(self._missed_nothing(watcher), name="reload first look")
         self._tasks.append(first_look)
@@ -144,33 +143,15 @@ class Housekeeping:
             log.info("config reloaded: generation=%d", outcome.loaded.settings.generation)
 
     async def _workspace_changed(self, paths: tuple[Path, ...]) -> None:
-        said = []
-        for path in paths:
-            now = await self._host.world.disk.run(self._count, path)
-            before = self._tokens.get(path, 0)
-            self._tokens[path] = now
-            said.append(f"{path.name} {now - before:+d} tokens")
-        self._host.board.tell(
-            "workspace-changed", "info", f"Workspace changed: {', '.join(said[:6])}.",
-            hint="It applies to the next run. Token figures are estimated.",
-        )  # fmt: skip
-
-    def _count_all(self) -> dict[Path, int]:
-        found: dict[Path, int] = {}
-        for folder in self._host.workspaces():
-            try:
-                files = sorted(folder.glob("*.md"))
-            except OSError:
-                continue
-            found.update((path, self._count(path)) for path in files)
-        return found
-
-    def _count(self, path: Path) -> int:
-        try:
-            data = self._host.world.disk.read_from(path, 0, MARKDOWN_LIMIT)
-        except OSError:
-            return 0
-        return estimate(data.decode("utf-8", "replace"))
+        before, self._tokens = self._tokens, await self._host.workspace_tokens()
+        said = size_changes(before, self._tokens)
+        if said:
+            title = f"Workspace: {', '.join(said[:6])}."
+            hint = "It applies to the next run. Token figures are estimated."
+        else:
+            names = ", ".join(path.name for path in paths[:6])
+            title, hint = f"Workspace: {names} changed.", "The prompt does not change by it."
+        self._host.board.tell("workspace-changed", "info", title, hint=hint)
 
     # ── watchdog ────────────────────────────────────────────────────────────────────────────
 
