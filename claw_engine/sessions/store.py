@@ -7,6 +7,7 @@ Knows no run: who owns runs adds their state to the rows.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -26,6 +27,8 @@ from claw_engine.sessions.transcript import Transcript
 from claw_engine.storage.errors import StateDiskError
 from claw_engine.storage.jsonl import parse_line, tail
 from claw_engine.world import World
+
+log = logging.getLogger(__name__)
 
 KEPT_OPEN = 32
 """Transcripts kept in memory although nobody holds them."""
@@ -159,6 +162,7 @@ class Sessions:
             del self._recent[old]
 
     def _tell_repairs(self, entry: SessionEntry, transcript: Transcript) -> None:
+        log.warning("transcript mended: key=%s %s", entry.key, " ".join(transcript.repairs))
         self._publish(
             Notice(
                 code=f"transcript-repaired:{transcript.session_id}",

@@ -159,6 +159,15 @@ class Transcript:
         """What a reader sees, oldest first: every message on the path to the leaf."""
         return self._tree.history()
 
+    def customs(self, custom_type: str) -> tuple[Mapping[str, object], ...]:
+        """Data of the `custom` entries of one type on the path to the leaf, oldest first."""
+        return tuple(
+            data
+            for entry in self._tree.path()
+            if entry.kind == "custom" and entry.data.get("customType") == custom_type
+            if isinstance(data := entry.data.get("data"), dict)
+        )
+
     # -- writing -------------------------------------------------------------------------------
 
     async def append(self, *messages: Message) -> tuple[str, ...]:
