@@ -44,11 +44,11 @@ class ClawCommands(Provider):
 
     async def discover(self) -> Hits:
         for name, words, run in self._all():
-            yield DiscoveryHit(Content(name), run, name, Content(words).plain)
+            yield DiscoveryHit(Content(name), run, name, Content(words).markup)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
         for name, words, run in self._all():
             score = matcher.match(name)
             if score > 0:
-                yield Hit(score, Content(name), run, name, Content(words).plain)
+                yield Hit(score, Content(name), run, name, Content(words).markup)

@@ -134,11 +134,11 @@ class ApprovalsScreen(Page):
         frame = self.query_one("#card", Vertical)
         frame.styles.height = height + fixed
         frame.set_class(card.dangerous, "-danger")
-        left = f" {countdown(card.left_ms(host(self).clock.now_ms()))} left "
+        left = f" {countdown(card.left_ms(host(self).clock.now_ms()))} left"
         title = clip(
             line(card_title(card, self._index + 1, total)), self.size.width - 9 - len(left)
         )
-        gap = max(1, self.size.width - 8 - len(title) - len(left))
+        gap = max(1, self.size.width - 7 - len(title) - len(left))
         frame.border_title = Content(f"{title} {'─' * gap}{left}")
         below = len(body) - height
         frame.border_subtitle = (

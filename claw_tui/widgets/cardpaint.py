@@ -29,8 +29,9 @@ def why_lines(card: Approval, width: int, ink: Ink) -> list[Strip]:
         return _labelled("WHY", ["the model gave no reason"], ink, ink("warn", "i"))
     rows = wrap(f"“{words}”", width - LABEL - 1)
     if len(rows) > WHY_LINES:
-        rows = [*rows[: WHY_LINES - 1], clip(rows[WHY_LINES - 1] + "…  enter: all", width - LABEL)]
-        rows[-1] = clip(rows[-1], width - LABEL - 1)
+        more = "…  (enter: all)"
+        rows = rows[:WHY_LINES]
+        rows[-1] = clip(rows[-1], width - LABEL - 1 - len(more)).rstrip("…") + more
     return _labelled("WHY", rows, ink, ink("text", "i"))
 
 

@@ -33,8 +33,12 @@ class Console:
     async def settled(self) -> None:
         """Everything the engine said is in the store and on the screen."""
         await self.until(
-            lambda: self.client.drained and not self.app.store.dirty
-            and self.app._pull_timer is None and not self.app.store.refetch,
+            lambda: (
+                self.client.drained
+                and not self.app.store.dirty
+                and self.app._pull_timer is None
+                and not self.app.store.refetch
+            ),
             "settled",
         )
         await self.pilot.pause()
@@ -70,7 +74,10 @@ class Console:
 
 @asynccontextmanager
 async def console(
-    size: tuple[int, int] = SMALL, *, client: FakeClient | None = None, theme: str = "",
+    size: tuple[int, int] = SMALL,
+    *,
+    client: FakeClient | None = None,
+    theme: str = "",
 ) -> AsyncIterator[Console]:
     client = client or FakeClient()
     clock = FakeClock()
@@ -83,8 +90,14 @@ async def console(
 
 
 def four_sessions(client: FakeClient) -> FakeClient:
-    client.answers["sessions.list"] = {"ts": NOW, "count": 4, "sessions": [
-        session(MAIN, 0, state="running"), session(TELEGRAM, 3, state="waiting"),
-        session("agent:main:discord:channel:ops", 112), session("agent:main:cron:digest", 422),
-    ]}
+    client.answers["sessions.list"] = {
+        "ts": NOW,
+        "count": 4,
+        "sessions": [
+            session(MAIN, 0, state="running"),
+            session(TELEGRAM, 3, state="waiting"),
+            session("agent:main:discord:channel:ops", 112),
+            session("agent:main:cron:digest", 422),
+        ],
+    }
     return client

@@ -11,7 +11,15 @@ from claw_tui.widgets.bars import Banner
 from claw_tui.widgets.composer import Composer
 from claw_tui.widgets.sessions import SessionList
 from tests.tui.fake_client import (
-    MAIN, NOW, TELEGRAM, FakeClient, Script, lane, record, session, status,
+    MAIN,
+    NOW,
+    TELEGRAM,
+    FakeClient,
+    Script,
+    lane,
+    record,
+    session,
+    status,
 )
 from tests.tui.support import LARGE, SMALL, Console, console, four_sessions
 
@@ -154,8 +162,11 @@ async def test_one_pane_at_eighty_columns_three_at_a_hundred_and_twenty() -> Non
 async def test_opening_a_session_shows_its_history_and_types() -> None:
     client = four_sessions(FakeClient())
     client.answers["chat.history"] = lambda params: {
-        "sessionKey": params["sessionKey"], "messages": [
-            {"role": "user", "content": f"hello {params['sessionKey']}", "timestamp": NOW}]}
+        "sessionKey": params["sessionKey"],
+        "messages": [
+            {"role": "user", "content": f"hello {params['sessionKey']}", "timestamp": NOW}
+        ],
+    }
     async with console(client=client) as c:
         await c.press("escape", "[", "g", "j")
         await c.press("enter")
@@ -280,8 +291,9 @@ async def test_the_bell_rings_once_for_a_new_request(monkeypatch: pytest.MonkeyP
 
 async def test_ten_thousand_sessions_are_drawn_where_visible() -> None:
     client = FakeClient()
-    client.answers["sessions.list"] = {"sessions": [
-        session(f"agent:main:s{n:05}", n) for n in range(10_000)]}
+    client.answers["sessions.list"] = {
+        "sessions": [session(f"agent:main:s{n:05}", n) for n in range(10_000)]
+    }
     async with console(LARGE, client=client) as c:
         await c.press("escape", "[", "G")
         assert "s09999" in c.screen_text()
@@ -299,10 +311,20 @@ async def test_reasoning_and_output_open_and_close() -> None:
     async with console(LARGE) as c:
         s = Script()
         lines = "\n".join(f"line {n}" for n in range(500))
-        c.client.trace(*s.opening("x"), s("tool.started", callId="c1", toolCallId="t",
-                                          name="exec", args={"command": "seq"}),
-                       s("tool.ended", toolCallId="t", name="exec", status="ok", text=lines,
-                         exitCode=0, durationMs=3, decision=None))
+        c.client.trace(
+            *s.opening("x"),
+            s("tool.started", callId="c1", toolCallId="t", name="exec", args={"command": "seq"}),
+            s(
+                "tool.ended",
+                toolCallId="t",
+                name="exec",
+                status="ok",
+                text=lines,
+                exitCode=0,
+                durationMs=3,
+                decision=None,
+            ),
+        )
         await c.settled()
         assert "… 500 lines, 4.4 kB" in c.screen_text()
         await c.press("escape", "enter")

@@ -24,8 +24,11 @@ STORIES = [
     ("too early", shown(at=10.0).key(10.49), Why.QUIET),
     ("frame not handed over", Arming().select("a"), Why.UNSEEN),
     ("frame not written", Arming().select("a").framed("a", 5), Why.BEHIND),
-    ("an older frame was written", Arming().select("a").framed("a", 5).wrote(4, 0, 1.0),
-     Why.BEHIND),
+    (
+        "an older frame was written",
+        Arming().select("a").framed("a", 5).wrote(4, 0, 1.0),
+        Why.BEHIND,
+    ),
     ("backlog left", Arming().select("a").framed("a", 5).wrote(5, 300, 1.0), Why.BEHIND),
     ("another key just before", shown(at=10.0).key(10.4).key(10.6), Why.QUIET),
     ("a paste just before", shown(at=10.0).paste(10.4).key(10.6), Why.QUIET),
@@ -122,7 +125,10 @@ def test_a_decision_always_had_its_frame_and_its_silence(steps: list[tuple[str, 
             case _:
                 backlog = 500 * n
                 fair = (
-                    card is not None and not spent and seen_at is not None and backlog == 0
+                    card is not None
+                    and not spent
+                    and seen_at is not None
+                    and backlog == 0
                     and max(seen_at, last_key) + QUIET_SECONDS <= now
                 )
                 if backlog:

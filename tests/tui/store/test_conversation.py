@@ -14,8 +14,11 @@ from tests.tui.fake_client import MAIN, NOW, Script
 def play(conversation: Conversation, *events: dict[str, object]) -> None:
     for event in events:
         conversation.apply(
-            str(event["runId"]), int(str(event["seq"])), int(str(event["ts"])),
-            str(event["kind"]), event["data"],  # type: ignore[arg-type]  # a dict by construction
+            str(event["runId"]),
+            int(str(event["seq"])),
+            int(str(event["ts"])),
+            str(event["kind"]),
+            event["data"],  # type: ignore[arg-type]  # a dict by construction
         )
 
 
@@ -26,20 +29,58 @@ def kinds(conversation: Conversation) -> list[str]:
 def tool_story(s: Script, output: str) -> list[dict[str, object]]:
     return [
         *s.opening("look"),
-        s("text", callId="c1", delta="Let me "), s("text", callId="c1", delta="look."),
-        s("call.ended", callId="c1", stopReason="toolUse", usage=None, ttftMs=1, durationMs=2,
-          error=None),
+        s("text", callId="c1", delta="Let me "),
+        s("text", callId="c1", delta="look."),
+        s(
+            "call.ended",
+            callId="c1",
+            stopReason="toolUse",
+            usage=None,
+            ttftMs=1,
+            durationMs=2,
+            error=None,
+        ),
         s("tool.started", callId="c1", toolCallId="t1", name="exec", args={"command": "ls"}),
         s("tool.output", toolCallId="t1", delta=output[:500]),
-        s("tool.ended", toolCallId="t1", name="exec", status="ok", text=output[:TEXT_CLIP],
-          exitCode=0, durationMs=5, decision=None),
-        s("call.started", callId="c2", cause="tool_round", model="m", parts=[], bytes=1, tokens=1,
-          estimated=True),
+        s(
+            "tool.ended",
+            toolCallId="t1",
+            name="exec",
+            status="ok",
+            text=output[:TEXT_CLIP],
+            exitCode=0,
+            durationMs=5,
+            decision=None,
+        ),
+        s(
+            "call.started",
+            callId="c2",
+            cause="tool_round",
+            model="m",
+            parts=[],
+            bytes=1,
+            tokens=1,
+            estimated=True,
+        ),
         s("text", callId="c2", delta="Done."),
-        s("call.ended", callId="c2", stopReason="stop", usage=None, ttftMs=1, durationMs=2,
-          error=None),
-        s("run.ended", status="done", stopReason="stop", text="Done.", error=None, durationMs=50,
-          usage=None),
+        s(
+            "call.ended",
+            callId="c2",
+            stopReason="stop",
+            usage=None,
+            ttftMs=1,
+            durationMs=2,
+            error=None,
+        ),
+        s(
+            "run.ended",
+            status="done",
+            stopReason="stop",
+            text="Done.",
+            error=None,
+            durationMs=50,
+            usage=None,
+        ),
     ]
 
 
@@ -47,14 +88,36 @@ def stored(output: str, run_id: str | None = "7f3a9c") -> list[dict[str, object]
     mark = {"id": "e", **({"runId": run_id} if run_id else {})}
     return [
         {"role": "user", "content": "look", "timestamp": NOW, "__claw": mark},
-        {"role": "assistant", "provider": "rehearsal", "model": "stage", "timestamp": NOW + 10,
-         "stopReason": "toolUse", "__claw": mark, "content": [
-             {"type": "text", "text": "Let me look."},
-             {"type": "toolCall", "id": "t1", "name": "exec", "arguments": {"command": "ls"}}]},
-        {"role": "toolResult", "toolCallId": "t1", "toolName": "exec", "isError": False,
-         "timestamp": NOW + 20, "content": [{"type": "text", "text": output}], "__claw": mark},
-        {"role": "assistant", "provider": "rehearsal", "model": "stage", "timestamp": NOW + 30,
-         "stopReason": "stop", "content": [{"type": "text", "text": "Done."}], "__claw": mark},
+        {
+            "role": "assistant",
+            "provider": "rehearsal",
+            "model": "stage",
+            "timestamp": NOW + 10,
+            "stopReason": "toolUse",
+            "__claw": mark,
+            "content": [
+                {"type": "text", "text": "Let me look."},
+                {"type": "toolCall", "id": "t1", "name": "exec", "arguments": {"command": "ls"}},
+            ],
+        },
+        {
+            "role": "toolResult",
+            "toolCallId": "t1",
+            "toolName": "exec",
+            "isError": False,
+            "timestamp": NOW + 20,
+            "content": [{"type": "text", "text": output}],
+            "__claw": mark,
+        },
+        {
+            "role": "assistant",
+            "provider": "rehearsal",
+            "model": "stage",
+            "timestamp": NOW + 30,
+            "stopReason": "stop",
+            "content": [{"type": "text", "text": "Done."}],
+            "__claw": mark,
+        },
     ]
 
 
@@ -102,32 +165,53 @@ def test_a_queued_message_stays_apart_until_it_is_dispatched() -> None:
     conversation = Conversation(MAIN)
     first, second = Script("r1"), Script("r2")
     play(conversation, *first.opening("one"))
-    play(conversation, second("run.queued", message="two", source="console", lane="main",
-                              waitingBehind=1),
-         second("run.state", prev="", new="queued", reason=""))
+    play(
+        conversation,
+        second("run.queued", message="two", source="console", lane="main", waitingBehind=1),
+        second("run.state", prev="", new="queued", reason=""),
+    )
     assert [q.message for q in conversation.queued.values()] == ["two"]
     assert "two" not in [block.text for block in conversation.blocks]
-    play(conversation, second("run.started", model="m", provider="p", isAI=True, waitMs=1,
-                              cause="message"))
+    play(
+        conversation,
+        second("run.started", model="m", provider="p", isAI=True, waitMs=1, cause="message"),
+    )
     assert not conversation.queued
     assert kinds(conversation) == ["user", "run", "user", "run"]
 
 
 def test_two_runs_interleaved_do_not_mix_their_text() -> None:
     conversation, a, b = Conversation(MAIN), Script("ra"), Script("rb")
-    play(conversation, *a.opening("a"), *b.opening("b"),
-         a("text", callId="c1", delta="A1"), b("text", callId="c1", delta="B1"),
-         a("text", callId="c1", delta="A2"), b("text", callId="c1", delta="B2"))
+    play(
+        conversation,
+        *a.opening("a"),
+        *b.opening("b"),
+        a("text", callId="c1", delta="A1"),
+        b("text", callId="c1", delta="B1"),
+        a("text", callId="c1", delta="A2"),
+        b("text", callId="c1", delta="B2"),
+    )
     texts = [x.text for x in conversation.blocks if x.kind is BlockKind.TEXT]
     assert texts == ["A1A2", "B1B2"]
 
 
 def test_the_end_of_a_run_ends_everything_it_left_open() -> None:
     conversation, s = Conversation(MAIN), Script()
-    play(conversation, *s.opening("x"), s("text", callId="c1", delta="half"),
-         s("tool.started", callId="c1", toolCallId="t", name="exec", args={}),
-         s("run.ended", status="aborted", stopReason="aborted", text="", error=None, durationMs=9,
-           usage=None))
+    play(
+        conversation,
+        *s.opening("x"),
+        s("text", callId="c1", delta="half"),
+        s("tool.started", callId="c1", toolCallId="t", name="exec", args={}),
+        s(
+            "run.ended",
+            status="aborted",
+            stopReason="aborted",
+            text="",
+            error=None,
+            durationMs=9,
+            usage=None,
+        ),
+    )
     assert conversation.active_run() is None
     assert not any(block.open for block in conversation.blocks)
     tool = conversation.tools["t"].tool
@@ -137,17 +221,30 @@ def test_the_end_of_a_run_ends_everything_it_left_open() -> None:
 
 def test_an_error_says_title_and_hint() -> None:
     conversation, s = Conversation(MAIN), Script()
-    play(conversation, *s.opening("x"),
-         s("run.ended", status="failed", stopReason="error", text="", durationMs=9, usage=None,
-           error={"title": "The key was refused", "hint": "check models.providers"}))
+    play(
+        conversation,
+        *s.opening("x"),
+        s(
+            "run.ended",
+            status="failed",
+            stopReason="error",
+            text="",
+            durationMs=9,
+            usage=None,
+            error={"title": "The key was refused", "hint": "check models.providers"},
+        ),
+    )
     assert conversation.blocks[-1].kind is BlockKind.ERROR
     assert conversation.blocks[-1].text == "The key was refused\ncheck models.providers"
 
 
 def test_deltas_cost_their_own_length_and_output_stays_bounded() -> None:
     conversation, s = Conversation(MAIN), Script()
-    play(conversation, *s.opening("x"),
-         s("tool.started", callId="c1", toolCallId="t", name="exec", args={}))
+    play(
+        conversation,
+        *s.opening("x"),
+        s("tool.started", callId="c1", toolCallId="t", name="exec", args={}),
+    )
     for _ in range(500):
         play(conversation, s("tool.output", toolCallId="t", delta="y" * 1000))
     body = conversation.tools["t"].body
@@ -157,8 +254,9 @@ def test_deltas_cost_their_own_length_and_output_stays_bounded() -> None:
 
 def test_attached_in_the_middle_the_replay_shows_the_run() -> None:
     store, s = Store(), Script()
-    store.set_live({"live": [{"runId": "7f3a9c", "sessionKey": MAIN,
-                              "events": tool_story(s, "x")[:7]}]})
+    store.set_live(
+        {"live": [{"runId": "7f3a9c", "sessionKey": MAIN, "events": tool_story(s, "x")[:7]}]}
+    )
     assert kinds(store.conversation()) == ["user", "run", "text"]
     assert store.sessions.rows[MAIN].state == "running"
     assert Pane.CONVERSATION in store.take_dirty()

