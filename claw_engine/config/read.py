@@ -24,6 +24,7 @@ from claw_engine.config.parse import (
 from claw_engine.config.problems import KeyPath, Problem, ProblemKind, is_fatal
 from claw_engine.config.sections.agents import AgentsSettings
 from claw_engine.config.sections.approvals import ApprovalsSettings, ClawSettings
+from claw_engine.config.sections.bindings import BindingsSettings
 from claw_engine.config.sections.cron import CronSettings
 from claw_engine.config.sections.gateway import GatewaySettings
 from claw_engine.config.sections.logging import LoggingSettings
@@ -165,6 +166,7 @@ class ConfigReader:
             generation=generation,
             gateway=sections.read("gateway", GatewaySettings),
             agents=sections.read("agents", AgentsSettings),
+            bindings=sections.read("bindings", BindingsSettings),
             models=with_unusable(sections.read("models", ModelsSettings), used.findings),
             tools=sections.read("tools", ToolsSettings),
             session=sections.read("session", SessionSettings),

@@ -15,6 +15,7 @@ from claw_engine.config.problems import KeyPath, ProblemKind
 from claw_engine.config.sections.agents import AgentsSettings
 from claw_engine.config.sections.approvals import ApprovalsSettings, PermissionMode
 from claw_engine.config.sections.base import Section
+from claw_engine.config.sections.bindings import BindingsSettings
 from claw_engine.config.sections.cron import CronSettings
 from claw_engine.config.sections.gateway import GatewaySettings
 from claw_engine.config.sections.logging import LoggingSettings
@@ -41,6 +42,7 @@ class Settings:
     generation: int = 0
     gateway: GatewaySettings = field(default_factory=GatewaySettings.model_construct)
     agents: AgentsSettings = field(default_factory=AgentsSettings.model_construct)
+    bindings: BindingsSettings = field(default_factory=BindingsSettings.model_construct)
     models: ModelsSettings = field(default_factory=ModelsSettings.model_construct)
     tools: ToolsSettings = field(default_factory=ToolsSettings.model_construct)
     session: SessionSettings = field(default_factory=SessionSettings.model_construct)

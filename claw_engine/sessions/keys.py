@@ -9,14 +9,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from claw_engine.sessions.errors import InvalidSessionKey
 
 MAIN = "main"
+DEFAULT_ACCOUNT = "default"
 BARE = frozenset({"global", "unknown"})
 MAX_KEY = 512
 """Longest key without its agent, in characters; ours, so that no peer id can bloat the index."""
 
+_FORBIDDEN = frozenset({"__proto__", "prototype", "constructor"})
 _AGENT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 _SESSION_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,127}", re.ASCII | re.IGNORECASE)
 _NOT_AGENT_ID = re.compile(r"[^a-z0-9_-]+", re.ASCII)
@@ -55,6 +58,15 @@ def normalise_agent_id(raw: str) -> str:
     if _AGENT_ID.fullmatch(text):
         return text
     return _NOT_AGENT_ID.sub("-", text).strip("-")[:64].strip("-_") or MAIN
+
+
+def normalise_account_id(raw: str) -> str:
+    """A valid account id for any text, in the form of agent ids; empty becomes `default`."""
+    text = raw.strip().lower()
+    if text in _FORBIDDEN or not _NOT_AGENT_ID.sub("", text).strip("-_"):
+        return DEFAULT_ACCOUNT
+    made = normalise_agent_id(text)
+    return DEFAULT_ACCOUNT if made in _FORBIDDEN else made
 
 
 def canonical(key: str | SessionKey, default_agent: str = MAIN) -> SessionKey:
@@ -104,6 +116,8 @@ def chat_type(key: SessionKey) -> str:
         return "group"
     if "channel" in tokens:
         return "channel"
+    if any(a.startswith("guild-") and b.startswith("channel-") for a, b in pairwise(tokens)):
+        return "channel"  # an older spelling of Discord rooms
     return "direct" if "direct" in tokens or "dm" in tokens or key.is_main else "unknown"
 
 

@@ -59,6 +59,12 @@ class AgentIdentity(Section):
     emoji: str | None = None
 
 
+class AgentSubagents(Section):
+    """`allow_agents` None means: only the agent itself; `*` in it means any."""
+
+    allow_agents: Names | None = None
+
+
 class AgentEntry(Section):
     """One item of `agents.list`; None means: as in the defaults."""
 
@@ -66,7 +72,10 @@ class AgentEntry(Section):
     default: bool = False
     name: str | None = None
     workspace: str | None = None
+    agent_dir: str | None = None
     model: Choice | None = None
+    skills: Names | None = None
+    subagents: AgentSubagents = defaults(AgentSubagents)
     identity: AgentIdentity = defaults(AgentIdentity)
 
 
