@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from claw_engine import __version__
 from claw_engine.cli.output import say_error, tidy_streams
 from claw_engine.errors import ClawError
 
@@ -75,6 +76,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="claw", description="Talk to a claw-tui engine, or run one without a console."
     )
+    parser.add_argument("--version", action="version", version=f"claw {__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", prog="claw")
 
     gateway = verbs.add_parser("gateway", help="run the engine without a console")

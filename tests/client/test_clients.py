@@ -210,7 +210,7 @@ async def test_approvals_are_listed_decided_and_told(client: Client, rig: Rig) -
     assert {"id", "request", "createdAtMs", "expiresAtMs"} <= set(told.payload)
     params = {"id": "a1", "decision": "deny", "reason": "no"}
     answer = await client.call("exec.approval.resolve", params)
-    assert answer["record"]["resolvedBy"] == "gateway-client"  # type: ignore[index]  # JSON
+    assert answer["record"]["resolvedBy"] == "console"  # type: ignore[index]  # JSON
     assert answer["record"]["reason"] == "no"  # type: ignore[index]  # JSON
     with pytest.raises(ClientError, match="unknown approval id"):
         await client.call("exec.approval.resolve", params)

@@ -38,6 +38,7 @@ class Terminal:
         size: tuple[int, int] = (80, 24),
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
+        clean_env: bool = False,
     ) -> None:
         self.columns, self.rows = size
         self.screen = pyte.Screen(self.columns, self.rows)
@@ -56,7 +57,7 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             cwd=cwd,
-            env={**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(env or {})},
+            env=dict(env or {}) if clean_env else _terminal_env(env),
             preexec_fn=_own_session,  # noqa: PLW1509 - two system calls, no lock is taken
         )
         self.before = termios.tcgetattr(slave)
@@ -165,6 +166,10 @@ class Terminal:
             self.raw += data
             self._stream.feed(UNKNOWN.sub(b"", data))
             self._changed.notify_all()
+
+
+def _terminal_env(env: Mapping[str, str] | None) -> dict[str, str]:
+    return {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(env or {})}
 
 
 def _own_session() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from claw_engine.approvals.model import Decision, to_wire
 from claw_engine.errors import InvalidRequest
+from claw_engine.gateway.methods.chat import known_as
 from claw_engine.gateway.ports import GatewayParts
 from claw_engine.gateway.table import Call, Method, Payload, method
 from claw_engine.gateway.validate import (
@@ -26,7 +27,7 @@ def methods(parts: GatewayParts) -> tuple[Method, ...]:
         return to_wire(record)
 
     async def resolve(call: Call, params: ApprovalResolveParams) -> Payload:
-        who = call.peer.identity.client_id
+        who = known_as(call.peer)
         decision = Decision(params.decision)
         record = await parts.approvals.resolve(params.id, decision, who, params.reason)
         return {"ok": True, "record": to_wire(record)}

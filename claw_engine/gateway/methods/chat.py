@@ -94,6 +94,12 @@ def source_of(peer: Peer) -> str:
             return "gateway"
 
 
+def known_as(peer: Peer) -> str:
+    """How the history names who did something: `console`, `cli`, or the client's id."""
+    source = source_of(peer)
+    return peer.identity.client_id if source == "gateway" else source
+
+
 def _replay_status(parts: GatewayParts, run_id: str) -> str:
     return "in_flight" if parts.intake.known(run_id) == "active" else "ok"
 

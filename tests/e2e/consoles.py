@@ -1,0 +1,69 @@
+"""The real console in a pseudo-terminal, and the gestures of the person in front of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+from pathlib import Path
+
+from tests.support.pty_driver import Terminal
+
+BIN = Path(sys.executable).parent
+
+
+def plain_env(home: Path) -> dict[str, str]:
+    """An environment without model keys, with a home of its own."""
+    home.mkdir(parents=True, exist_ok=True)
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "TERM": "xterm-256color",
+        "COLORTERM": "truecolor",
+        "XDG_CONFIG_HOME": str(home / "config"),
+        "XDG_STATE_HOME": str(home / "xdg-state"),
+    }
+
+
+def console(state: Path, size: tuple[int, int] = (80, 24), *more: str) -> Terminal:
+    """`claw-tui` on `state`, ready to type."""
+    terminal = Terminal(
+        [str(BIN / "claw-tui"), "--state-dir", str(state), *more],
+        size=size,
+        env=plain_env(state.parent / "home"),
+        clean_env=True,
+    )
+    terminal.wait_for("TYPE", 30)
+    terminal.wait_for("●", 30)
+    return terminal
+
+
+def say(terminal: Terminal, text: str) -> None:
+    """Type a message and send it."""
+    terminal.send(text)
+    terminal.wait_for(text[-20:])
+    terminal.send("\r")
+
+
+def open_queue(terminal: Terminal) -> None:
+    """F2, then wait for the card."""
+    terminal.send("\x1bOQ")
+    terminal.wait_for("RUN")
+
+
+def quiet(seconds: float = 0.8) -> None:
+    """The card's guard time is real time without keys; there is no event to wait on."""
+    threading.Event().wait(seconds)
+
+
+def decide(terminal: Terminal, key: str) -> None:
+    """Press a decision key until the card takes it (each press restarts the guard time)."""
+    quiet()
+    terminal.send(key)
+
+
+def countdown(screen: str) -> str | None:
+    found = re.search(r"(\d\d:\d\d) left", screen)
+    return found.group(1) if found else None
