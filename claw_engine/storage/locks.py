@@ -1,7 +1,8 @@
 """Who may write the state directory: our lock, held for life, and OpenClaw's lock files.
 
 Ours is a `flock` on one file that also says who holds it. OpenClaw's are files created beside
-transcripts and stores (`x.jsonl.lock`, `sessions.json.lock`); they are read here, never made.
+transcripts and stores (`x.jsonl.lock`, `sessions.json.lock`); they are read here, and made in
+foreign_lock.py.
 """
 
 from __future__ import annotations
@@ -11,14 +12,21 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import TypeAlias
 
 from claw_engine.storage.errors import LockUnsupported, disk_error
 
 FOREIGN_STALE_MS = 30 * 60 * 1000
 """OpenClaw takes a lock file older than 30 minutes for abandoned (gateway digest §3.6)."""
+
+OURS = "claw-tui"
+"""Lock files that an engine of ours made say so in `by`."""
+
+Identity: TypeAlias = tuple[int, int, int]
+"""Device, inode and mtime (ns) of a file."""
 
 _BUSY = frozenset({errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES})
 
@@ -33,11 +41,17 @@ class HeldBy:
 
 @dataclass(frozen=True, slots=True)
 class ForeignLock:
-    """A live lock file of OpenClaw's: who holds it, since when (wall ms, 0 = unknown)."""
+    """A lock file: who made it (pid 0 = it does not say), since when (wall ms).
+
+    Without a readable date `created_ms` is the file's mtime. `ours`: an engine of this program
+    made it.
+    """
 
     path: Path
     pid: int
     created_ms: int
+    ours: bool = False
+    identity: Identity = (0, 0, 0)
 
 
 class Lock:
@@ -130,35 +144,58 @@ def pid_alive(pid: int) -> bool:
 def foreign_locks(
     state_dir: Path, now_ms: int, alive: Callable[[int], bool] = pid_alive
 ) -> list[ForeignLock]:
-    """OpenClaw's lock files below `state_dir` whose owner lives and which are not stale.
+    """OpenClaw's lock files below `state_dir` that are in force; those of our engines excluded.
 
-    `now_ms` is wall time; a file with an unreadable date is judged by its mtime.
+    `now_ms` is wall time.
     """
-    found: list[ForeignLock] = []
     patterns = ("agents/*/sessions/*.jsonl.lock", "agents/*/sessions/sessions.json.lock")
-    for path in sorted(p for pattern in patterns for p in state_dir.glob(pattern)):
-        lock = _read_foreign(path)
-        if lock is None or not alive(lock.pid):
-            continue
-        if now_ms - lock.created_ms <= FOREIGN_STALE_MS:
-            found.append(lock)
-    return found
+    paths = sorted(p for pattern in patterns for p in state_dir.glob(pattern))
+    locks = [lock for path in paths if (lock := read_foreign(path)) is not None]
+    return [
+        lock
+        for lock in locks
+        if lock.pid not in (0, os.getpid()) and not lock.ours
+        if not is_stale(lock, now_ms, alive)
+    ]
 
 
-def _read_foreign(path: Path) -> ForeignLock | None:
+def is_stale(lock: ForeignLock, now_ms: int, alive: Callable[[int], bool] = pid_alive) -> bool:
+    """Whether a lock counts for nothing: its process is gone, or it is older than 30 minutes.
+
+    One that names no process is judged by its age alone (gateway digest §3.6).
+    """
+    if now_ms - lock.created_ms > FOREIGN_STALE_MS:
+        return True
+    return lock.pid != 0 and not alive(lock.pid)
+
+
+def identity_of(stat: os.stat_result) -> Identity:
+    """Which file this is: an inode number alone is given out again at once."""
+    return stat.st_dev, stat.st_ino, stat.st_mtime_ns
+
+
+def read_foreign(path: Path) -> ForeignLock | None:
+    """What a lock file says; None when there is none."""
     try:
-        mtime_ms = int(path.stat().st_mtime * 1000)
-        value = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        stat = path.stat(follow_symlinks=False)
+        text = path.read_bytes()
+    except OSError:
         return None
+    identity = identity_of(stat)
+    unreadable = ForeignLock(path, 0, int(stat.st_mtime * 1000), identity=identity)
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return unreadable
     pid = value.get("pid") if isinstance(value, dict) else None
     if not isinstance(pid, int) or isinstance(pid, bool):
-        return None
+        return unreadable
+    ours = value.get("by") == OURS
     try:
         created = datetime.fromisoformat(str(value.get("createdAt")))
     except ValueError:
-        return ForeignLock(path, pid, mtime_ms)
-    return ForeignLock(path, pid, int(created.timestamp() * 1000))
+        return replace(unreadable, pid=pid, ours=ours)
+    return ForeignLock(path, pid, int(created.timestamp() * 1000), ours, identity)
 
 
 def _flock(fd: int, path: Path) -> bool:
