@@ -17,6 +17,7 @@ from claw_engine.inbox.ledger import Json, Ledger, accepted_record, mark_record
 from claw_engine.inbox.model import Accepted, InboundMessage, Mark, Recovered
 from claw_engine.storage.errors import StateDiskError, disk_error
 from claw_engine.storage.jsonl import LineFile, parse_line, repair
+from claw_engine.storage.leftovers import sweep
 from claw_engine.storage.text import to_line
 from claw_engine.storage.writer import BatchWriter
 from claw_engine.world import World
@@ -172,6 +173,7 @@ class Journal:
         disk = self._world.disk
         try:
             disk.mkdir(self._path.parent, 0o700)
+            sweep(disk, self._path.parent)
             mended = repair(disk, self._path, now_ms)
             data = disk.read_bytes(self._path) if disk.exists(self._path) else b""
         except OSError as error:

@@ -19,6 +19,7 @@ from claw_engine.sessions.errors import ForeignTranscript, InvalidSessionKey
 from claw_engine.sessions.keys import canonical
 from claw_engine.sessions.store_file import BrokenStore, Record
 from claw_engine.storage.errors import StateDiskError, disk_error
+from claw_engine.storage.leftovers import sweep
 from claw_engine.storage.writer import BatchWriter
 from claw_engine.world import Timer, World
 
@@ -75,6 +76,7 @@ class AgentIndex:
         await self._heal(reason, moved=data is not None)
 
     def _read(self) -> bytes | None:
+        sweep(self._world.disk, self._path.parent)
         try:
             return self._world.disk.read_bytes(self._path)
         except FileNotFoundError:

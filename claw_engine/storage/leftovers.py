@@ -1,0 +1,28 @@
+"""Temporary files of atomic writes that a crash cut short: removed at the next start.
+
+They hold nothing: the rename that would have made them count did not happen. Synchronous: runs on
+the disk executor, and only in the process that holds the directory's lock.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from claw_engine.world import Disk
+
+_OURS = re.compile(r".+\.\d+\.[0-9a-f]{8}\.tmp")
+"""`<name>.<pid>.<8 hex>.tmp`, as `Disk.replace` names them; OpenClaw's carry a UUID."""
+
+
+def sweep(disk: Disk, folder: Path) -> tuple[str, ...]:
+    """Remove our temporary files from a folder; their names. A disk that refuses is no error."""
+    gone = []
+    try:
+        for name in disk.listdir(folder) if disk.exists(folder) else ():
+            if _OURS.fullmatch(name):
+                disk.unlink(folder / name, missing_ok=True)
+                gone.append(name)
+    except OSError:
+        pass  # they only take room; the next start tries again
+    return tuple(gone)
