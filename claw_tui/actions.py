@@ -375,7 +375,10 @@ class Actions(PaintingApp[str]):
         return matches[0] if matches else name
 
     def _set_theme(self, name: str) -> None:
+        self.load_themes()
         if name in self.available_themes:
+            if self.theme == name:  # its file may have changed: leave and come back
+                self.theme = "textual-dark"
             self.theme = name
         else:
             known = [t for t in self.available_themes if t.startswith("claw-")]

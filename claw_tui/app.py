@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.events import Event, Key, Paste, Resize
+from textual.filter import Monochrome, NoColor
 from textual.timer import Timer
 
 from claw_engine.client.base import Client
@@ -25,6 +26,7 @@ from claw_tui.themes import DEFAULT_ANSI, DEFAULT_DARK
 from claw_tui.widgets.card import CardKeys
 from claw_tui.widgets.host import UiClock
 from claw_tui.widgets.ink import Ink
+from claw_tui.widgets.plainglyphs import PlainGlyphs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -80,6 +82,7 @@ class ClawApp(Actions):
         theme: str = "",
         clock: UiClock | None = None,
         mouse_motion: bool = False,
+        ascii_only: bool = False,
     ) -> None:
         self.clock = clock or SystemClock()
         self.store = Store()
@@ -92,6 +95,8 @@ class ClawApp(Actions):
         self._armed_timer: Timer | None = None
         self._jobs: set[asyncio.Task[None]] = set()
         super().__init__(mouse_motion=mouse_motion)
+        if ascii_only:
+            self._filters.append(PlainGlyphs())
         self.keeper = Gatekeeper(self.gate, self.clock, self._arming_changed)
         self.link = LinkTask(client, self.store, on_reset=self._link_reset)
         self.main = MainScreen()
@@ -176,6 +181,10 @@ class ClawApp(Actions):
 
     def _theme_changed(self) -> None:
         theme = self.current_theme
+        if theme.ansi:  # NO_COLOR under an ANSI theme: no colour codes at all, not grey ones
+            self._filters[:] = [
+                NoColor() if isinstance(old, Monochrome) else old for old in self._filters
+            ]
         self.ink = Ink(
             {**self.theme_variables, **theme.variables}, dark=theme.dark, ansi=theme.ansi
         )

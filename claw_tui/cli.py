@@ -67,6 +67,20 @@ def unusable_terminal(env: Mapping[str, str], is_tty: bool) -> str:
     return ""
 
 
+def locale_encoding(env: Mapping[str, str]) -> str:
+    """The character set the user's locale names. Python itself cannot be asked: it turns the C
+    locale into UTF-8 (PEP 538, 540) and leaves LC_CTYPE=C.UTF-8 behind. No locale at all is
+    taken for UTF-8: what a container or a bare SSH login gives."""
+    kind = env.get("LC_CTYPE", "")
+    if kind == "C.UTF-8" and env.get("LANG", "") in ("C", "POSIX"):
+        kind = ""
+    name = env.get("LC_ALL") or kind or env.get("LANG") or "C.UTF-8"
+    if name in ("C", "POSIX"):
+        return "ascii"
+    _, _, charset = name.partition(".")
+    return charset.partition("@")[0] or "utf-8"
+
+
 async def run(where: Path, theme: str, *, title: bool) -> int:
     """Attach if the door of `where` answers, else start the engine. Raises ClawError."""
     from claw_engine.client.door import NoEngine
@@ -94,11 +108,12 @@ async def show(client: Client, theme: str, *, title: bool) -> tuple[int, str]:
     from claw_tui.terminal.signals import leaving_signals
     from claw_tui.themes import DEFAULT_ANSI
 
-    facts = detect(os.environ, sys.stdout.encoding or "")
+    facts = detect(os.environ, locale_encoding(os.environ))
     app = ClawApp(
         client,
         theme=theme or (DEFAULT_ANSI if facts.wants_ansi_theme else ""),
         mouse_motion=not facts.ssh,
+        ascii_only=not facts.utf8,
     )
     got: list[signal.Signals] = []
 

@@ -22,7 +22,7 @@ class ClawCommands(Provider):
         out: list[tuple[str, str, Callable[[], object]]] = [
             (f"{key.label}  ({key.shown})", key.help, partial(app.run_action, key.action))
             for key in KEYS
-            if key.where in ("any", "nav") and key.action and key.id != "app.palette"
+            if key.where == "nav" or key.id == "app.redraw"
         ]
         out += [
             (f"view {number}: {name}", words or "open this view", partial(app.action_view, number))

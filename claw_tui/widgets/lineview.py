@@ -35,7 +35,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     @property
     def line_width(self) -> int:
         """Cells a line may use, the scrollbar's column always left free."""
-        return max(4, self.content_size.width - (0 if self.show_vertical_scrollbar else 1))
+        return max(4, self.content_size.width - 1)
 
     def set_line_count(self, lines: int) -> None:
         size = Size(max(1, self.content_size.width - 1), lines)

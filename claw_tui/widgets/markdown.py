@@ -70,7 +70,11 @@ class MarkdownPainter:
         markup = _Plain(text, code_theme=self._code_theme, hyperlinks=False, style=self._text)
         options = self._console.options.update(width=width, height=None)
         lines = self._console.render_lines(markup, options, pad=False)
-        strips = [Strip(_clean(segments)) for segments in lines]
+        strips: list[Strip] = []
+        for segments in lines:
+            strip = Strip(_clean(segments))
+            if strip.text.strip() or (strips and strips[-1].text.strip()):
+                strips.append(strip)  # never two blank lines in a row
         while strips and not strips[-1].text.strip():
             strips.pop()
         while strips and not strips[0].text.strip():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.widgets import Input
 
+from claw_tui.app import ClawApp
 from claw_tui.screens.ask import GreyPage, Prompt, QuitPage, TooSmall
 from claw_tui.store.store import Link
 from claw_tui.widgets.bars import Banner
@@ -15,6 +16,7 @@ from tests.tui.fake_client import (
     NOW,
     TELEGRAM,
     FakeClient,
+    FakeClock,
     Script,
     lane,
     record,
@@ -226,8 +228,6 @@ async def test_a_lost_connection_is_said_and_everything_is_read_again() -> None:
 async def test_an_engine_that_is_not_there_at_first_is_waited_for() -> None:
     client = FakeClient()
     client.refuse_connect = True
-    from claw_tui.app import ClawApp
-
     app = ClawApp(client)
     async with app.run_test(size=SMALL) as pilot:
         for _ in range(50):
@@ -376,3 +376,18 @@ async def test_help_shows_the_whole_warning() -> None:
         assert "SENTENCE SENTENCE" in c.screen_text()
         await c.press("escape")
         assert isinstance(c.app.focused, Composer) or c.app.screen is c.app.main
+
+
+async def test_without_utf8_only_ascii_leaves_for_the_terminal() -> None:
+    """TU-03 with LANG=C."""
+    client, clock = four_sessions(FakeClient()), FakeClock()
+    app = ClawApp(client, clock=clock, ascii_only=True)
+    async with app.run_test(size=LARGE) as pilot:
+        c = Console(app, client, clock, pilot)
+        client.trace(*Script().disk_story())
+        await c.until(lambda: app.store.conversation().loaded)
+        await c.settled()
+        text = c.screen_text()
+        assert text.isascii()
+        assert {len(row) for row in text.split("\n")} == {120}
+        assert "+- Sessions -" in text
