@@ -49,6 +49,7 @@ from claw_engine.runs import Runs
 from claw_engine.sessions.generation import state_generation
 from claw_engine.sessions.store import Sessions
 from claw_engine.storage.locks import HeldBy, Lock, acquire, foreign_locks
+from claw_engine.tools.exec.table import ProcessTable
 from claw_engine.tools.registry import ToolRegistry, default_tools
 from claw_engine.watchdog import LoopWatchdog
 from claw_engine.world import RealDisk, World, real_world
@@ -156,6 +157,7 @@ class Engine:
         )
         self._journal = Journal(world, state.inbox_dir)
         self._models = Models(world)
+        self._processes = ProcessTable(world, publish, state.processes_json)
         self._pauses = Pauses(world, state, self._lanes)
         self._dispatcher = self._build_dispatcher()
         self.gateway = Gateway(world, self._parts(), state, self.env)
@@ -168,6 +170,7 @@ class Engine:
         self._close.push_async_callback(self._sessions.close)
         recovered = await self._journal.open()
         self._close.push_async_callback(self._journal.close)
+        await self._processes.reap({accepted.id for accepted in recovered.interrupted})
         await self._exec_approvals.load()
         await self._pauses.restore()
         await self._broker.start()
@@ -190,6 +193,7 @@ class Engine:
         try:
             # The order of the house: intake, drain, abort, writers (exit stack), clients, lock.
             await self._dispatcher.close(self._drain_s)
+            await self._processes.close()
             await self._broker.close()
             await self._close.aclose()
             await self._models.aclose()
@@ -240,7 +244,7 @@ class Engine:
             state_dir=self.state,
             sessions=self._sessions,
             models=self._models,
-            tools=ToolRegistry(default_tools()),
+            tools=ToolRegistry(default_tools(self._processes)),
             approvals=self._broker,
             exec_approvals=self._exec_approvals,
             abort=self._runs.abort,
@@ -274,6 +278,7 @@ class Engine:
             models=ModelsAdapter(self._models, self.settings),
             config=ConfigAdapter(self._config),
             host=self,
+            background=self._processes,
         )
 
     def _warn_rules(self, sentence: str) -> None:
@@ -304,8 +309,9 @@ class Engine:
 
     @property
     def busy(self) -> bool:
-        """Whether a run or a client still needs the engine."""
-        return bool(self._runs.active()) or bool(self.gateway.broadcaster.peers)
+        """Whether a run, a client or a command in the background still needs the engine."""
+        peers = self.gateway.broadcaster.peers
+        return bool(self._runs.active()) or bool(peers) or bool(self._processes.running)
 
     # ── HostPort: what the gateway says about us ────────────────────────────────────────────
 

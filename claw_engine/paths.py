@@ -1,7 +1,8 @@
 """Every file name of the state directory, in one place.
 
 Names and layout are OpenClaw 2026.2.26's; our own additions live in files and folders that it
-ignores: `claw.sock`, `door.key`, `gateway.lock`, `lanes.json`, `inbox/`, `approvals/`.
+ignores: `claw.sock`, `door.key`, `gateway.lock`, `lanes.json`,
+`processes.json`, `inbox/`, `approvals/`.
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ class StateDir:
     def lanes_json(self) -> Path:
         """Pauses that survive a restart (ours)."""
         return self.root / "lanes.json"
+
+    @property
+    def processes_json(self) -> Path:
+        """Commands in the background, to be found again after a crash (ours)."""
+        return self.root / "processes.json"
 
     @property
     def inbox_dir(self) -> Path:

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import fcntl
 import os
 import secrets
 import signal
+import struct
+import termios
 import time
 import uuid as uuid_module
 from collections.abc import Callable, Mapping, Sequence
@@ -70,11 +74,32 @@ class Process(Protocol):
     async def wait(self) -> int: ...
     def signal_group(self, sig: int) -> None: ...
     def close_output(self) -> None: ...
+    async def write(self, data: bytes) -> None:
+        """Hand `data` to the child's input. Raises OSError when it has none or has closed it."""
+        ...
+
+    def close_input(self) -> None:
+        """Let the child read the end of its input (on a terminal: Ctrl-D)."""
+        ...
 
 
 class Spawn(Protocol):
-    async def start(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str]) -> Process:
-        """Start a child without a terminal, stdin closed. Raises OSError."""
+    async def start(
+        self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], stdin: bool = False
+    ) -> Process:
+        """Start a child without a terminal; its input is empty, or with `stdin` a pipe.
+
+        Raises OSError.
+        """
+        ...
+
+    async def start_on_terminal(
+        self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], columns: int, rows: int
+    ) -> Process:
+        """Start a child on a pseudo-terminal of its own, which controls its session.
+
+        Raises OSError, also where there are no pseudo-terminals.
+        """
         ...
 
 
@@ -235,15 +260,97 @@ class RealProcess:
         pipe = transport.get_pipe_transport(1) if transport is not None else None
         if pipe is not None:
             pipe.close()
+        stdin = self._process.stdin
+        if stdin and (not stdin.is_closing() or stdin.transport.get_write_buffer_size()):
+            stdin.transport.abort()  # a second time it would fail
+
+    async def write(self, data: bytes) -> None:
+        stdin = self._process.stdin
+        if stdin is None or stdin.is_closing():
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+        stdin.write(data)
+        await stdin.drain()
+
+    def close_input(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+
+class TerminalProcess(RealProcess):
+    """A child on a pseudo-terminal; `master` is our end of it, closed by `close_output`."""
+
+    def __init__(self, process: asyncio.subprocess.Process, master: int) -> None:
+        super().__init__(process)
+        self._master = master
+        self._waiting: set[asyncio.Event] = set()
+        os.set_blocking(master, False)
+
+    async def read(self, size: int) -> bytes:
+        while self._master >= 0:
+            try:
+                return os.read(self._master, size)
+            except BlockingIOError:
+                loop = asyncio.get_running_loop()
+                await self._ready(loop.add_reader, loop.remove_reader)
+            except OSError:  # EIO: nobody has the terminal open any more
+                return b""
+        return b""
+
+    async def write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            if self._master < 0:
+                raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+            try:
+                view = view[os.write(self._master, view) :]
+            except BlockingIOError:
+                loop = asyncio.get_running_loop()
+                await self._ready(loop.add_writer, loop.remove_writer)
+
+    def close_input(self) -> None:
+        if self._master >= 0:
+            with contextlib.suppress(OSError):
+                os.write(self._master, b"\x04")
+
+    def close_output(self) -> None:
+        """Hang up: whoever still has the terminal gets SIGHUP."""
+        if self._master >= 0:
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(self._master)
+            loop.remove_writer(self._master)
+            os.close(self._master)
+            self._master = -1
+            for waiting in self._waiting:
+                waiting.set()
+
+    async def _ready(
+        self, add: Callable[[int, Callable[[], None]], object], remove: Callable[[int], object]
+    ) -> None:
+        """Wait until the terminal can be read or written, or is closed."""
+        fd, ready = self._master, asyncio.Event()
+        self._waiting.add(ready)
+        add(fd, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            self._waiting.discard(ready)
+            if self._master == fd:
+                remove(fd)
+
+
+_ON_TERMINAL = 'exec "$@" 0<>"$0" 1>&0 2>&0'
+"""A session leader that opens a terminal gets it as its controlling one; then the program."""
 
 
 class RealSpawn:
-    async def start(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str]) -> Process:
+    async def start(
+        self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], stdin: bool = False
+    ) -> Process:
         process = await asyncio.create_subprocess_exec(
             *argv,
             cwd=cwd,
             env=dict(env),
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,
@@ -252,6 +359,32 @@ class RealSpawn:
             restore_signals=True,
         )
         return RealProcess(process)
+
+    async def start_on_terminal(
+        self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], columns: int, rows: int
+    ) -> Process:
+        master, slave = os.openpty()
+        try:
+            fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+            process = await asyncio.create_subprocess_exec(
+                # A shell opens the terminal: code of ours between fork and exec is not safe
+                # while other threads run.
+                "/bin/sh", "-c", _ON_TERMINAL, os.ttyname(slave), *argv,
+                cwd=cwd,
+                env=dict(env),
+                stdin=slave,
+                stdout=slave,
+                stderr=slave,
+                start_new_session=True,
+                close_fds=True,
+                restore_signals=True,
+            )  # fmt: skip
+        except BaseException:
+            os.close(master)
+            raise
+        finally:
+            os.close(slave)
+        return TerminalProcess(process, master)
 
 
 TERM = signal.SIGTERM

@@ -125,6 +125,14 @@ class PausePort(Protocol):
     async def resume(self) -> None: ...
 
 
+class BackgroundPort(Protocol):
+    """Commands that go on without a run."""
+
+    async def kill_all(self, reason: str) -> Sequence[str]:
+        """Stop them all, with all their processes; the names of those that ran."""
+        ...
+
+
 class ModelsPort(Protocol):
     def current(self) -> Mapping[str, object]:
         """{name, provider, id, isAI, contextWindow, error|null} of the default model."""
@@ -178,3 +186,4 @@ class GatewayParts:
     models: ModelsPort
     config: ConfigPort
     host: HostPort
+    background: BackgroundPort | None = None

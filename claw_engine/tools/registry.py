@@ -13,8 +13,10 @@ from claw_engine.models.base import ToolSpec
 from claw_engine.parts import Part, PartKind
 from claw_engine.tools import schema
 from claw_engine.tools.base import Tool, ToolError
+from claw_engine.tools.exec.table import ProcessTable
 from claw_engine.tools.exec.tool import ExecTool
 from claw_engine.tools.files import file_tools
+from claw_engine.tools.process.tool import ProcessTool
 
 ALIASES: Mapping[str, str] = {
     "file_path": "path",
@@ -25,6 +27,8 @@ ALIASES: Mapping[str, str] = {
     "new_text": "newText",
     "cmd": "command",
     "cwd": "workdir",
+    "session_id": "sessionId",
+    "yield_ms": "yieldMs",
 }
 """Other models' names for our parameters; each counts where the tool has that parameter."""
 
@@ -88,9 +92,11 @@ class ToolRegistry:
         return checked.arguments
 
 
-def default_tools() -> tuple[Tool, ...]:
-    """read, write, edit and exec."""
-    return (*file_tools(), ExecTool())
+def default_tools(processes: ProcessTable | None = None) -> tuple[Tool, ...]:
+    """read, write, edit and exec; with a table of background commands also process."""
+    if processes is None:
+        return (*file_tools(), ExecTool())
+    return (*file_tools(), ExecTool(processes=processes), ProcessTool(processes))
 
 
 def _spec(tool: Tool) -> ToolSpec:

@@ -16,5 +16,6 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     await made.broker.start()
     await made.rules.load()
     yield made
+    await made.table.close()
     await made.broker.close()
     disk.close()

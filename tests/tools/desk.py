@@ -13,16 +13,21 @@ from claw_engine.approvals.broker import Broker
 from claw_engine.approvals.events import ApprovalRequested
 from claw_engine.approvals.model import ApprovalRecord, Decision, Status
 from claw_engine.approvals.store import ExecApprovals
+from claw_engine.config.sections.tools import ExecSettings, ToolsSettings
 from claw_engine.config.settings import Settings
 from claw_engine.events import Event
 from claw_engine.paths import StateDir
 from claw_engine.runs import AbortScope
 from claw_engine.tools.base import ToolContext, ToolError, ToolResult
+from claw_engine.tools.exec.background import Background
+from claw_engine.tools.exec.table import ProcessTable
 from claw_engine.tools.exec.tool import ExecTool
 from claw_engine.tools.files import file_tools
+from claw_engine.tools.process.tool import ProcessTool
 from claw_engine.tools.registry import ToolRegistry
 from claw_engine.world import World
 
+FULL = ToolsSettings(exec=ExecSettings(security="full", ask="off"))
 BASE = {"PATH": os.environ.get("PATH", os.defpath), "OPENAI_API_KEY": "sk-not-for-children"}
 
 
@@ -41,7 +46,11 @@ class Desk:
         self.settings = Settings(env=BASE)
         self.rules = ExecApprovals(world, self.state.exec_approvals)
         self.broker = Broker(world, self._published, self.state.approvals_journal, 60_000)
-        self.registry = ToolRegistry([*file_tools(), ExecTool()])
+        self.news: list[Event] = []
+        self.table = ProcessTable(world, self.news.append, self.state.processes_json)
+        self.session_key = "agent:main:main"
+        exec_tool = ExecTool(processes=self.table)
+        self.registry = ToolRegistry([*file_tools(), exec_tool, ProcessTool(self.table)])
         self.live = ""
         self.waiting = 0
         self.heard: list[ApprovalRecord] = []
@@ -71,10 +80,32 @@ class Desk:
                 self._news.clear()
                 await self._news.wait()
 
+    async def in_background(self, command: str, **args: object) -> tuple[Background, ToolResult]:
+        """Start a command in the background, allowed by policy."""
+        self.policy(security="full", ask="off")
+        self.settings = Settings(env=BASE, tools=FULL)
+        result = await self.call("exec", command=command, **{"background": True, **args})
+        assert result.details is not None, result.text
+        assert result.details["status"] == "running", result.text
+        entry = self.table.get(self.session_key, str(result.details["sessionId"]))
+        assert entry is not None
+        return entry, result
+
+    async def wrote(self, entry: Background, word: str) -> None:
+        """Wait until a command in the background has written `word`."""
+        if word not in entry.running.tail.text():
+            self.live = ""
+            entry.running.follow(self._emit)
+            await self.said(word)
+            entry.running.follow(None)
+
+    async def process(self, action: str, entry: Background, **args: object) -> ToolResult:
+        return await self.call("process", action=action, sessionId=entry.id, **args)
+
     def context(self, call_id: str = "call-1") -> ToolContext:
         return ToolContext(
             run_id="run-1",
-            session_key="agent:main:main",
+            session_key=self.session_key,
             agent_id="main",
             tool_call_id=call_id,
             workspace=self.workspace,

@@ -85,7 +85,7 @@ def test_aliases_and_loose_types_are_accepted(
         ("read", {}, ["read:", "path (path or file_path", 'Example: {"path": "notes.md"}']),
         ("edit", {"path": "a"}, ["oldText (oldText or old_string", "newText"]),
         ("exec", {"command": 5}, ["`command`", "expected a string", "got number 5", '"ls -la"']),
-        ("exec", {"command": "ls", "yieldMs": 5}, ["Unknown parameter `yieldMs`", "timeout"]),
+        ("exec", {"command": "ls", "elevated": 1}, ["Unknown parameter `elevated`", "timeout"]),
         ("exec", {"command": "ls", "timeout": 0}, ["`timeout`", "from 1 to 86400"]),
         ("exec", "ls", ["must be an object", 'string "ls"']),
         ("exec", ["ls"], ["must be an object"]),

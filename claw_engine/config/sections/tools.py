@@ -8,7 +8,7 @@ from claw_engine.config.sections.base import Count, Names, Section, defaults
 
 
 class ExecSettings(Section):
-    """`tools.exec`; `timeout_sec` in seconds, `background_ms` in ms.
+    """`tools.exec`; `timeout_sec` in seconds, `background_ms` and `cleanup_ms` in ms.
 
     `host` is None when the file names none.
     """
@@ -21,6 +21,9 @@ class ExecSettings(Section):
     safe_bin_trusted_dirs: Names = ()
     background_ms: Count = 10_000
     timeout_sec: Count = 1800
+    cleanup_ms: Count = 1_800_000
+    notify_on_exit: bool = True
+    notify_on_exit_empty_success: bool = False
 
 
 class FsSettings(Section):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from claw_engine.gateway.ports import GatewayParts
 from claw_engine.gateway.table import Call, Method, Payload, method
 from claw_engine.gateway.validate import NoParams
@@ -25,8 +27,14 @@ def methods(parts: GatewayParts) -> tuple[Method, ...]:
         # Pause first: a slot that an aborted run frees must not start the next one.
         parts.lanes.pause()
         run_ids = parts.runs.abort_all(AbortReason.USER)
-        await parts.pauses.pause()
-        return {"runIds": run_ids}
+        if parts.background is None:
+            await parts.pauses.pause()
+            return {"runIds": run_ids}
+        # Side by side: a slow disk must not delay the stop, nor a stubborn process the pause.
+        stopped, _ = await asyncio.gather(
+            parts.background.kill_all("stop all"), parts.pauses.pause()
+        )
+        return {"runIds": run_ids, "processes": list(stopped)}
 
     return (
         method("lanes.status", Scope.READ, NoParams, status),

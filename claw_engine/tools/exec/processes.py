@@ -1,14 +1,16 @@
 """Finds the processes of one tool call among all processes of this machine (Linux, /proc).
 
 A process belongs to a call when it carries the call's ids in its environment, or is in the session
-the call's command leads. Only reads; runs in a thread. Where there is no /proc nothing is found
+the call's command leads. Runs in a thread. Where there is no /proc nothing is found
 and only the process group can be stopped.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,7 +84,7 @@ def alive(process: ProcessId) -> Seen | None:
 
 def members(mark: Mark) -> list[Seen]:
     """Every live process of the call, the leader included. Never this process itself."""
-    return [seen for seen in _ours() if _belongs(mark, seen)]
+    return [seen for seen in of_user() if _belongs(mark, seen)]
 
 
 def belongs(mark: Mark, process: ProcessId) -> bool:
@@ -94,7 +96,7 @@ def belongs(mark: Mark, process: ProcessId) -> bool:
 def descendants(leader: int) -> list[Seen]:
     """Live processes below `leader` by parent links, nearest first."""
     children: dict[int, list[Seen]] = {}
-    for seen in _ours():
+    for seen in of_user():
         children.setdefault(seen.parent, []).append(seen)
     found: list[Seen] = []
     pending = [leader]
@@ -116,7 +118,36 @@ def _belongs(mark: Mark, seen: Seen) -> bool:
     return mark.carried_by(environ)
 
 
-def _ours() -> Iterator[Seen]:
+def marks_of(pid: int) -> tuple[str | None, str | None]:
+    """Run id and call id in a process's environment; None where there is none to read."""
+    try:
+        names = (PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return None, None
+    found = dict(name.partition(b"=")[::2] for name in names)
+    run_id, call_id = found.get(RUN_ID.encode()), found.get(CALL_ID.encode())
+    return _text(run_id), _text(call_id)
+
+
+def signal_one(target: ProcessId, sig: int, still: Callable[[ProcessId], object]) -> None:
+    """Signal a process through a descriptor, so that a reused number is never hit.
+
+    `still` is asked once more, when the descriptor holds the process.
+    """
+    with contextlib.suppress(OSError):
+        fd = os.pidfd_open(target.pid)
+        try:
+            if still(target):
+                signal.pidfd_send_signal(fd, sig)
+        finally:
+            os.close(fd)
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode(errors="replace")
+
+
+def of_user() -> Iterator[Seen]:
     """Live processes of this user, without this process."""
     uid, me = os.getuid(), os.getpid()
     try:

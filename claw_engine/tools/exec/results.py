@@ -8,16 +8,16 @@ from __future__ import annotations
 import signal
 
 from claw_engine.tools.base import ToolResult
-from claw_engine.tools.exec.run import Ran
+from claw_engine.tools.exec.job import Ran
 
 NO_OUTPUT = "(no output)"
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
 
 
-def of(ran: Ran, cwd: str, timeout_s: float) -> ToolResult:
+def of(ran: Ran, cwd: str, timeout_s: float | None) -> ToolResult:
     """The result of a command that was started; an error unless it ended by itself."""
-    status, ending, is_error = _ending(ran, timeout_s)
-    notes = [_output(ran)]
+    status, ending, is_error = how_ended(ran, timeout_s)
+    notes = [*([ran.warning] if ran.warning else ()), _output(ran)]
     if ending:
         notes.append(ending)
     if ran.left_running:
@@ -29,12 +29,10 @@ def of(ran: Ran, cwd: str, timeout_s: float) -> ToolResult:
         )
     details: dict[str, object] = {
         "status": status,
-        "exitCode": ran.returncode if ran.returncode >= 0 else None,
+        **exit_fields(ran),
         "durationMs": ran.duration_ms,
         "cwd": cwd,
     }
-    if ran.returncode < 0:
-        details["exitSignal"] = _signal_name(-ran.returncode)
     if ran.left_out:
         details["truncatedChars"] = ran.left_out
     if ran.left_running:
@@ -42,6 +40,33 @@ def of(ran: Ran, cwd: str, timeout_s: float) -> ToolResult:
     if ran.escaped:
         details["escaped"] = list(ran.escaped)
     return ToolResult("\n\n".join(notes), is_error=is_error, details=details)
+
+
+def running(
+    session_id: str, pid: int, started_ms: int, cwd: str, output: str, warning: str = ""
+) -> ToolResult:
+    """The command has moved to the background; `output` is what it wrote last."""
+    note = (
+        f"Command still running (session {session_id}, pid {pid}). "
+        "Look after it with the process tool: poll, log, write, send-keys, kill …"
+    )
+    parts = [warning, output.rstrip("\n"), note]
+    details = {
+        "status": "running",
+        "sessionId": session_id,
+        "pid": pid,
+        "startedAt": started_ms,
+        "cwd": cwd,
+        "tail": output,
+    }
+    return ToolResult("\n\n".join(part for part in parts if part.strip()), details=details)
+
+
+def exit_fields(ran: Ran) -> dict[str, object]:
+    """`exitCode`, and `exitSignal` after a signal."""
+    if ran.returncode >= 0:
+        return {"exitCode": ran.returncode}
+    return {"exitCode": None, "exitSignal": _signal_name(-ran.returncode)}
 
 
 def denied_by_policy(reasons: tuple[str, ...], cwd: str) -> ToolResult:
@@ -70,12 +95,14 @@ def _output(ran: Ran) -> str:
     return text
 
 
-def _ending(ran: Ran, timeout_s: float) -> tuple[str, str, bool]:
+def how_ended(ran: Ran, timeout_s: float | None) -> tuple[str, str, bool]:
     """Status word, sentence, and whether it counts as an error."""
     if ran.aborted is not None:
         return "aborted", f"Command stopped: the run was aborted ({ran.aborted.value}).", True
     if ran.timed_out:
-        return "failed", f"Command timed out after {timeout_s:g} seconds", True
+        return "failed", f"Command timed out after {timeout_s or 0:g} seconds", True
+    if ran.stopped:
+        return "killed", "Command stopped", True
     if ran.returncode < 0:
         return "failed", f"Command aborted by signal {_signal_name(-ran.returncode)}", True
     match ran.returncode:

@@ -8,8 +8,6 @@ the session is reported, not hunted.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
 import signal
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ from claw_engine.tools.exec.processes import (
     descendants,
     members,
     readable,
+    signal_one,
 )
 from claw_engine.world import Clock, Process
 
@@ -69,19 +68,8 @@ async def _signal_all(process: Process, mark: Mark, sig: signal.Signals) -> int:
         process.signal_group(sig)
     for seen in found:
         if seen.group != mark.leader.pid:
-            await asyncio.to_thread(_signal_one, mark, seen.id, sig)
+            await asyncio.to_thread(signal_one, seen.id, sig, lambda id_: belongs(mark, id_))
     return len(found)
-
-
-def _signal_one(mark: Mark, target: ProcessId, sig: signal.Signals) -> None:
-    """Signal a process through a descriptor, so that a reused number is never hit."""
-    with contextlib.suppress(OSError):
-        fd = os.pidfd_open(target.pid)
-        try:
-            if belongs(mark, target):
-                signal.pidfd_send_signal(fd, sig)
-        finally:
-            os.close(fd)
 
 
 async def _gone_within(mark: Mark, seconds: float, clock: Clock) -> bool:

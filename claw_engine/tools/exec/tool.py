@@ -18,14 +18,22 @@ from claw_engine.approvals.evaluate import SHELL, Answer, RuleUse, Verdict, eval
 from claw_engine.approvals.fsview import RealFs
 from claw_engine.approvals.model import ApprovalAsk, ApprovalKind, ApprovalRecord, Decision
 from claw_engine.approvals.policy import Ask, ExecPolicy, Security
+from claw_engine.config.settings import Settings
 from claw_engine.errors import ClawError
 from claw_engine.tools.base import ToolContext, ToolError, ToolResult
 from claw_engine.tools.exec import env as environment
 from claw_engine.tools.exec import results
-from claw_engine.tools.exec.run import Job, run, shielded
+from claw_engine.tools.exec.job import Job, Ran
+from claw_engine.tools.exec.run import attend
+from claw_engine.tools.exec.running import Running, shielded, start
+from claw_engine.tools.exec.table import Keep, ProcessTable
+from claw_engine.tools.exec.terminal import NAME as TERMINAL_NAME
 from claw_engine.tools.permission import CHANGED, ask_operator, policy_of, refusal
 
 log = logging.getLogger(__name__)
+
+YIELD_RANGE_MS = (10, 120_000)
+"""Bounds of the time until a command moves to the background (gateway digest §5.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +45,10 @@ class Call:
     workspace: str
     env: Mapping[str, str]
     overrides: Mapping[str, str]
-    timeout_s: float
+    timeout_s: float | None
+    background: bool = False
+    yield_s: float | None = None
+    terminal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +67,10 @@ class ExecTool:
     summary = "Run a shell command"
     description = (
         "Run a shell command and return what it prints (stdout and stderr together). The operator "
-        "may have to approve it first: say beforehand why you need it. There is no terminal and no "
-        "input; the command ends when the timeout is over. Prefer one simple command to a chain."
+        "may have to approve it first: say beforehand why you need it. A command that takes long "
+        "moves to the background, where the process tool looks after it. There is no terminal "
+        "without pty, and no input unless background or pty is set. Prefer one simple command to "
+        "a chain."
     )
     parameters: Mapping[str, object] = {
         "type": "object",
@@ -80,14 +93,32 @@ class ExecTool:
                 "type": "number",
                 "minimum": 1,
                 "maximum": 86400,
-                "description": "Seconds until it is stopped (default 1800)",
+                "description": "Seconds until it is stopped (default 1800; none when background "
+                "or yieldMs is given)",
+            },
+            "background": {
+                "type": "boolean",
+                "description": "Move to the background at once; input can be written to it",
+            },
+            "yieldMs": {
+                "type": "number",
+                "description": "Milliseconds until it moves to the background, 10 to 120000 "
+                "(default 10000)",
+            },
+            "pty": {
+                "type": "boolean",
+                "description": "Run on a pseudo-terminal, for programs that insist on one",
             },
         },
         "required": ["command"],
     }
 
-    def __init__(self, inherited: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, inherited: Mapping[str, str] | None = None, processes: ProcessTable | None = None
+    ) -> None:
+        """Without `processes` there is no background."""
         self._inherited = dict(os.environ) if inherited is None else inherited
+        self._processes = processes
 
     async def run(self, args: Mapping[str, object], ctx: ToolContext) -> ToolResult:
         """Do it. Raises ToolError for a call that cannot be done as asked."""
@@ -95,9 +126,15 @@ class ExecTool:
         cleared = await _clear(call, ctx)
         if isinstance(cleared, ToolResult):
             return cleared
-        job = Job(cleared.argv, call.cwd, call.env, ctx.run_id, ctx.tool_call_id, call.timeout_s)
+        job = Job(
+            cleared.argv, call.cwd, call.env, ctx.run_id, ctx.tool_call_id, call.timeout_s,
+            stdin=call.background, terminal=call.terminal,
+        )  # fmt: skip
         try:
-            ran = await run(ctx.world, job, ctx.scope, ctx.output)
+            running = await start(ctx.world, job, ctx.output)
+            ran = await attend(ctx.world, running, ctx.scope, call.yield_s)
+            if ran is None:
+                return await self._leave(running, cleared, call, ctx)
         except OSError as error:
             reason = error.strerror or str(error)
             await _record(cleared, call, {"error": reason}, ctx)
@@ -109,6 +146,40 @@ class ExecTool:
         result = results.of(ran, call.cwd, call.timeout_s)
         await _record(cleared, call, result.details or {}, ctx)
         return result
+
+    async def _leave(
+        self, running: Running, cleared: Cleared, call: Call, ctx: ToolContext
+    ) -> ToolResult:
+        """Hand the command to the table. Until the model knows of it, an abort still stops it."""
+        table = self._processes
+        assert table is not None
+
+        async def on_end(ran: Ran) -> None:
+            if cleared.record is not None:
+                ended = results.of(ran, call.cwd, call.timeout_s).details or {}
+                await _record(cleared, call, {**ended, "background": entry.id}, ctx)
+
+        settings = ctx.settings.tools.exec
+        keep = Keep(
+            settings.cleanup_ms, settings.notify_on_exit, settings.notify_on_exit_empty_success
+        )
+        entry = table.adopt(
+            running, session_key=ctx.session_key, command=call.command, keep=keep, on_end=on_end
+        )
+        said = {"status": "running", "background": entry.id, "pid": running.pid}
+        try:
+            await _record(cleared, call, said, ctx)
+            await table.written()
+        except asyncio.CancelledError:
+            await shielded(table.kill(entry, "run stopped"))
+            table.drop(entry)
+            raise
+        tail = entry.tail
+        if len(running.tail.text()) <= len(tail):
+            running.drain()  # all of it is in this answer: the next poll need not repeat it
+        return results.running(
+            entry.id, running.pid, running.started_ms, call.cwd, tail, running.warning
+        )
 
     def _call(self, args: Mapping[str, object], ctx: ToolContext) -> Call:
         command = str(args["command"])
@@ -138,10 +209,39 @@ class ExecTool:
             environment.CALL_ID: ctx.tool_call_id,
             "PWD": cwd,
         }
-        timeout = args.get("timeout")
-        seconds = timeout if isinstance(timeout, (int, float)) else settings.tools.exec.timeout_sec
+        terminal = args.get("pty") is True
+        if terminal:
+            base["TERM"] = TERMINAL_NAME
         env = {**base, **overrides, **marks}
-        return Call(command, cwd, str(ctx.workspace), env, overrides, seconds)
+        return Call(
+            command, cwd, str(ctx.workspace), env, overrides, _timeout(args, settings),
+            background=args.get("background") is True,
+            yield_s=self._yield_s(args, settings),
+            terminal=terminal,
+        )  # fmt: skip
+
+    def _yield_s(self, args: Mapping[str, object], settings: Settings) -> float | None:
+        """Seconds until the command moves to the background; None = never."""
+        if self._processes is None:
+            if args.get("background") is True:
+                raise ToolError("exec: there is no background here. Leave background out.")
+            return None
+        if args.get("background") is True:
+            return 0.0
+        given = args.get("yieldMs")
+        ms = given if isinstance(given, (int, float)) else settings.tools.exec.background_ms
+        low, high = YIELD_RANGE_MS
+        return min(max(ms, low), high) / 1000
+
+
+def _timeout(args: Mapping[str, object], settings: Settings) -> float | None:
+    """Seconds; a call that asks for the background has no limit unless it names one."""
+    given = args.get("timeout")
+    if isinstance(given, (int, float)):
+        return given
+    if args.get("background") is True or "yieldMs" in args:
+        return None
+    return settings.tools.exec.timeout_sec
 
 
 async def _clear(call: Call, ctx: ToolContext) -> Cleared | ToolResult:
@@ -156,7 +256,8 @@ async def _clear(call: Call, ctx: ToolContext) -> Cleared | ToolResult:
         if answer is Answer.ALLOW and not changes:
             argv = verdict.enforced_argv or (SHELL, "-c", call.command)
             return Cleared(argv, None, verdict.rules_used)
-        question = _ask(call, verdict, policy, ctx, reasons=(*_fresh(changes), *reasons))
+        told = (*_fresh(changes), *reasons, *_manner(call))
+        question = _ask(call, verdict, policy, ctx, reasons=told)
         outcome = await ask_operator(ctx, question)
         if not outcome.allowed:
             return refusal(outcome, "the command")
@@ -182,6 +283,19 @@ def _with_env(call: Call, verdict: Verdict, policy: ExecPolicy) -> tuple[Answer,
 
 def _fresh(changes: tuple[str, ...]) -> tuple[str, ...]:
     return (CHANGED, *changes) if changes else ()
+
+
+def _manner(call: Call) -> tuple[str, ...]:
+    """What is unusual about how it would run, for the operator."""
+    limit = ", without a time limit" if call.timeout_s is None else ""
+    manner = []
+    if call.background:
+        manner.append(f"runs in the background{limit}")
+    elif limit:
+        manner.append(f"may go on in the background{limit}")
+    if call.terminal:
+        manner.append("runs on a pseudo-terminal of its own")
+    return tuple(manner)
 
 
 def _decide(call: Call, policy: ExecPolicy) -> Verdict:

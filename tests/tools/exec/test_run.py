@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from claw_engine.runs import AbortReason, AbortScope
+from claw_engine.tools.exec.job import Job, Ran
 from claw_engine.tools.exec.processes import look
-from claw_engine.tools.exec.run import Job, Ran, run
+from claw_engine.tools.exec.run import run
 from claw_engine.world import World, real_world
 
 ENV = {"PATH": os.environ.get("PATH", os.defpath)}

@@ -1,0 +1,47 @@
+"""What is run and how it ended: the two values that travel between exec's parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from claw_engine.runs import AbortReason
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to run and for whom. `timeout_s` None means no limit of its own.
+
+    `stdin` gives it an input that can be written to, `terminal` a pseudo-terminal of its own.
+    """
+
+    argv: Sequence[str]
+    cwd: str
+    env: Mapping[str, str]
+    run_id: str
+    call_id: str
+    timeout_s: float | None
+    stdin: bool = False
+    terminal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How it ended. `returncode` is negative for a signal; `duration_ms` from start to end.
+
+    `output` is the kept tail, `left_out` the characters before it. `left_running` and `escaped`
+    name processes (pid and name) that still run. `stopped` is set when we stopped it, other than
+    for its time limit; `warning` is for the model.
+    """
+
+    returncode: int
+    output: str
+    left_out: int
+    duration_ms: int
+    timed_out: bool = False
+    stopped: bool = False
+    aborted: AbortReason | None = None
+    killed: int = 0
+    left_running: tuple[str, ...] = ()
+    escaped: tuple[str, ...] = ()
+    warning: str = ""
