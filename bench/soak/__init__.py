@@ -1,0 +1,1 @@
+"""The long harnesses: kills, power cuts, bad disks. See docs/durability.md."""
