@@ -1,9 +1,9 @@
 """Run the long harnesses and write bench/soak.json; exit code 1 when a promise was broken.
 
-    python -m bench.soak                         all of it
-    python -m bench.soak --only kill --seeds 17  one seed of one harness again
-    python -m bench.soak --keep DIR              keep the directories of failures
-    python -m bench.soak --share 0.02            a slice, as `make test` takes it
+python -m bench.soak                         all of it
+python -m bench.soak --only kill --seeds 17  one seed of one harness again
+python -m bench.soak --keep DIR              keep the directories of failures
+python -m bench.soak --share 0.02            a slice, as `make test` takes it
 """
 
 from __future__ import annotations

@@ -224,6 +224,3 @@ def _journal(state: Path) -> Iterator[str]:
                 pending.discard(line["id"])
     for message_id in pending:
         yield f"{message_id} is still open in the journal"
-
-
-
