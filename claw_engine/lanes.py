@@ -2,8 +2,8 @@
 
 A run passes its session lane (width 1: one answer at a time per conversation) and then a global
 lane (`main` 4, `cron` 1, `subagent` 8, `nested` 1). Order is fixed at `enqueue`. A run that waits
-for a person is parked: it gives its global slot back, keeps its session lane, and re-enters the
-global lane at the head. Knows no run and no session beyond their names.
+for a person, or for a run it started, is parked: it gives its global slot back, keeps its session
+lane, and re-enters the global lane at the head. Knows no run and no session beyond their names.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from claw_engine.errors import ClawError
 from claw_engine.events import Event
 from claw_engine.world import Clock
 
@@ -23,6 +24,18 @@ log = logging.getLogger("claw.lanes")
 DEFAULT_WIDTHS: Mapping[str, int] = {"main": 4, "cron": 1, "subagent": 8, "nested": 1}
 WAIT_WARNING_MS = 2000
 """A wait longer than this is logged as a warning (agent digest §1.1)."""
+
+
+class LanesDraining(ClawError):
+    """Nothing new is taken: the engine is about to stop."""
+
+    retryable = True
+
+
+class LaneCycle(ClawError):
+    """A run would wait for itself: it asks a session that waits for it."""
+
+    code = "INVALID_REQUEST"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +85,18 @@ class _Lane:
         self.last_wait_ms = 0
 
 
-Place = Literal["session", "global", "running", "parked", "returning", "released"]
+Place = Literal["session", "global", "running", "parked", "returning", "stale", "released"]
 
 
 class Ticket:
     """A run's place in the lanes. Use: `await acquire()`, …, `release()` (in a finally)."""
 
-    def __init__(self, lanes: Lanes, run_id: str, session: _Lane, lane: _Lane, now: int) -> None:
+    def __init__(
+        self, lanes: Lanes, run_id: str, session: _Lane, lane: _Lane, now: int, parent: str | None
+    ) -> None:
         self._lanes = lanes
         self.run_id = run_id
+        self.parent = parent
         self._session = session
         self._lane = lane
         self._enqueued_ms = now
@@ -95,7 +111,7 @@ class Ticket:
     async def acquire(self) -> int:
         """Wait for the session lane and then the global one; returns the wait in ms.
 
-        A cancelled wait leaves the lanes as if the ticket had never been there.
+        After `Lanes.reset` a run that is still going on holds no place any more. A cancelled wait leaves the lanes as if the ticket had never been there.
         """
         try:
             await self._granted.wait()
@@ -136,20 +152,39 @@ class Lanes:
         self._global = {name: _Lane(name, max(1, width)) for name, width in widths.items()}
         self._sessions: dict[str, _Lane] = {}
         self._paused = False
+        self._draining = False
+        self.generation = 0
 
     @property
     def paused(self) -> bool:
         return self._paused
 
-    def enqueue(self, run_id: str, session_key: str, lane: str = "main") -> Ticket:
-        """Take a place; the order of calls is the order of runs. Unknown lanes have width 1."""
+    @property
+    def draining(self) -> bool:
+        return self._draining
+
+    def enqueue(
+        self, run_id: str, session_key: str, lane: str = "main", parent: str | None = None
+    ) -> Ticket:
+        """Take a place; the order of calls is the order of runs. Unknown lanes have width 1.
+
+        `parent` is the run that waits for this one; it must be parked while it does. Raises
+        LanesDraining, and LaneCycle when the two would wait for each other for ever.
+        """
+        if self._draining:
+            raise LanesDraining("The engine is stopping.", hint="Send it again in a moment.")
         session = self._sessions.get(session_key)
+        if parent is not None and session is not None and self._waits_for(session, parent):
+            raise LaneCycle(
+                f"{session_key} waits for this run itself; it cannot answer it.",
+                hint="Ask another session, or do not wait for the answer.",
+            )
         if session is None:
             session = self._sessions[session_key] = _Lane(f"session:{session_key}", 1)
         target = self._global.get(lane)
         if target is None:
             target = self._global[lane] = _Lane(lane, 1)
-        ticket = Ticket(self, run_id, session, target, self._clock.now_ms())
+        ticket = Ticket(self, run_id, session, target, self._clock.now_ms(), parent)
         session.waiting.append(ticket)
         size = len(session.waiting) + len(session.active)
         log.info("lane enqueue: lane=%s queueSize=%d", session.name, size)
@@ -162,6 +197,52 @@ class Lanes:
         target = self._global.setdefault(lane, _Lane(lane, 1))
         target.width = max(1, width)
         self._pump_global(target)
+        self._publish(LanesChanged())
+
+    def names(self) -> list[str]:
+        """The global lanes there are."""
+        return list(self._global)
+
+    def move(self, run_id: str, position: int) -> bool:
+        """Give a run that waits for a global slot another place among those that have not begun
+        (0 = next); False if it does not wait there."""
+        for lane in self._global.values():
+            fresh = [ticket for ticket in lane.waiting if ticket.place == "global"]
+            mine = next((ticket for ticket in fresh if ticket.run_id == run_id), None)
+            if mine is None:
+                continue
+            fresh.remove(mine)
+            fresh.insert(max(0, min(position, len(fresh))), mine)
+            back = [ticket for ticket in lane.waiting if ticket.place != "global"]
+            lane.waiting = deque((*back, *fresh))
+            self._publish(LanesChanged())
+            return True
+        return False
+
+    def drain(self) -> None:
+        """Take nothing new from here on; `reset` ends it."""
+        self._draining = True
+
+    def reset(self) -> None:
+        """Start over with what waits, after a restart inside the process.
+
+        A new generation begins: runs of an older one keep going but hold no place and free none,
+        so that a zombie cannot corrupt the counters.
+        """
+        self._draining = False
+        self.generation += 1
+        for lane in (*self._sessions.values(), *self._global.values()):
+            for ticket in (*lane.active, *lane.parked):
+                if ticket.place in ("running", "parked", "returning"):
+                    ticket.place = "stale"
+                    ticket._granted.set()
+            lane.active = {ticket for ticket in lane.active if ticket.place == "global"}
+            lane.parked.clear()
+            lane.waiting = deque(t for t in lane.waiting if t.place != "stale")
+        for session in list(self._sessions.values()):
+            self._pump_session(session)
+        for lane in self._global.values():
+            self._pump_global(lane)
         self._publish(LanesChanged())
 
     def pause(self) -> None:
@@ -193,6 +274,20 @@ class Lanes:
             for lane in self._global.values()
         ]
 
+    def blockers(self, run_id: str) -> list[str]:
+        """Run ids that must end or park before this one can begin; empty if none is needed."""
+        for session in self._sessions.values():
+            for ticket in session.waiting:
+                if ticket.run_id == run_id:
+                    return self.waiting_behind(ticket)
+        for lane in self._global.values():
+            ahead: list[str] = []
+            for ticket in lane.waiting:
+                if ticket.run_id == run_id:
+                    return [*(t.run_id for t in lane.active), *ahead]
+                ahead.append(ticket.run_id)
+        return []
+
     def waiting_behind(self, ticket: Ticket) -> list[str]:
         """Run ids of the same session that go first."""
         ahead = [other.run_id for other in ticket._session.active if other is not ticket]
@@ -201,6 +296,30 @@ class Lanes:
                 break
             ahead.append(other.run_id)
         return ahead
+
+    def _waits_for(self, session: _Lane, run_id: str) -> bool:
+        """Whether anything ahead in a session waits, however indirectly, for a run to end."""
+        lanes = {lane.name: lane for lane in self._sessions.values()}
+        children: dict[str, list[Ticket]] = {}
+        for lane in lanes.values():
+            for ticket in (*lane.active, *lane.waiting):
+                if ticket.parent is not None:
+                    children.setdefault(ticket.parent, []).append(ticket)
+        todo: list[Ticket] = [*session.active, *session.waiting]
+        seen: set[str] = set()
+        while todo:
+            ticket = todo.pop()
+            if ticket.run_id == run_id:
+                return True
+            if ticket.run_id in seen:
+                continue
+            seen.add(ticket.run_id)
+            for child in children.get(ticket.run_id, ()):
+                todo.append(child)
+                home = lanes[child._session.name]
+                ahead = {*self.waiting_behind(child)}
+                todo += [t for t in (*home.active, *home.waiting) if t.run_id in ahead]
+        return False
 
     def _pump_session(self, session: _Lane) -> None:
         while session.waiting and len(session.active) < session.width:
@@ -261,7 +380,8 @@ class Lanes:
         self._publish(LanesChanged())
 
     def _release(self, ticket: Ticket) -> None:
-        if ticket.place == "released":
+        if ticket.place in ("released", "stale"):
+            ticket.place = "released"
             return
         lane, session = ticket._lane, ticket._session
         for queue in (lane.waiting, session.waiting):

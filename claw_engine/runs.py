@@ -48,6 +48,8 @@ class AbortReason(StrEnum):
     INTERRUPT = "interrupt"
     SHUTDOWN = "shutdown"
     LOST_LOCK = "lost_lock"
+    DROPPED = "dropped"
+    RESET = "reset"
 
 
 class RunAborted(ClawError):
@@ -178,6 +180,11 @@ class Runs:
         self._publish(
             RunStateChanged(run.id, run.session_key, prev, new, reason, run.state_since_ms)
         )
+
+    def join(self, run: Run, other: Run) -> None:
+        """`run` is answered by `other` from here on: it is no run of its own any more."""
+        if self._runs.pop(run.id, None) is not None:
+            log.info("run joined: runId=%s answeredBy=%s", run.id, other.id)
 
     def abort(self, run_id: str, reason: AbortReason) -> bool:
         """Stop a run: the reason first, then its task. False if there is none or it is stopping."""

@@ -1,5 +1,6 @@
 """The loop: ask the model, run the tools it calls, ask again, until it answers in words.
 
+What a person adds half-way enters after a round of tools, or when the answer is complete.
 Before every call the turns are fitted to the window and then, as the last step before the wire,
 calls and results are paired (case TR-03). An answer without a visible word is asked for once more
 and then becomes a failure that is told once (case PR-03).
@@ -16,7 +17,8 @@ from claw_engine.agent.context.guard import fit
 from claw_engine.agent.context.pairing import repair
 from claw_engine.agent.ports import RunResult
 from claw_engine.agent.prompt.report import SizeBook
-from claw_engine.agent.record import Recorder
+from claw_engine.agent.record import Recorder, stamped, steered_message
+from claw_engine.agent.steering import Steering
 from claw_engine.agent.steps import Steps
 from claw_engine.agent.toolround import Outcome, ToolRound
 from claw_engine.errors import ClawError
@@ -61,6 +63,7 @@ class Loop:
     def __init__(
         self, asker: Asker, tools: ToolRound, recorder: Recorder, steps: Steps, world: World,
         book: SizeBook, before_tools: Callable[[], Awaitable[object]],
+        steering: Steering | None = None, run_id: str = "", timezone: str = "UTC",
     ) -> None:  # fmt: skip
         self._asker = asker
         self._tools = tools
@@ -69,6 +72,9 @@ class Loop:
         self._world = world
         self._book = book
         self._before_tools = before_tools
+        self._steering = steering or Steering()
+        self._run_id = run_id
+        self._timezone = timezone
         self._usage = Usage()
         self._round: list[Outcome] = []
         self._done: list[Outcome] = []
@@ -78,6 +84,7 @@ class Loop:
         CancelledError; afterwards `leftovers` holds what is not in the transcript yet."""
         cause = "turn"
         empty = 0
+        self._steering.start()
         while True:
             turns = self._fitted(request, turns, window)
             asked = [*turns, _NUDGE] if empty else turns
@@ -90,9 +97,15 @@ class Loop:
                 await self._before_tools()
                 await self._tools.run(self._round, answer.text.strip(), self._asker.call_id)
                 turns += await self._keep_results()
+                turns += await self._steered()
                 cause, empty = "tool_round", 0
             elif answer.text.strip():
-                return await self._final(answer)
+                if self._steering.close():
+                    return await self._final(answer)
+                # Somebody spoke while the answer came: it stands, and the talk goes on.
+                turns += await self._keep(answer, answer.stop_reason, ())
+                turns += await self._steered()
+                cause, empty = "steer", 0
             elif empty < EMPTY_RETRIES:
                 empty += 1
                 cause = "retry"
@@ -145,6 +158,19 @@ class Loop:
         finished, self._round = self._round, []
         self._done += finished
         return await self._recorder.add(*(outcome.message(now) for outcome in finished))
+
+    async def _steered(self) -> list[Turn]:
+        """What was said meanwhile, as user turns."""
+        if not self._steering.pending:
+            return []
+        said = [
+            steered_message(
+                stamped(words.text, words.received_ms, self._timezone),
+                words.received_ms, words.run_id, self._run_id,
+            )
+            for words in self._steering.take()
+        ]  # fmt: skip
+        return await self._recorder.add(*said)
 
     async def _final(self, answer: Collector) -> RunResult:
         if answer.saw_markup:

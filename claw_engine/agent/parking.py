@@ -46,8 +46,11 @@ class Parking:
 
     async def leave(self, *, cancelled: bool) -> None:
         self._waiting -= 1
-        if cancelled:
-            return
+        if not cancelled:
+            await self.back()
+
+    async def back(self) -> None:
+        """Take the place in the lane again if it was given back."""
         async with self._returning:
             if self._parked:
                 await self._place.unpark()

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from claw_engine.agent.context.hygiene import turn_of
 from claw_engine.agent.ports import Conversation
+from claw_engine.agent.steering import TAKEN_FIELD
 from claw_engine.messages import (
     AssistantMessage,
     Block,
@@ -30,6 +31,10 @@ log = logging.getLogger("claw.agent")
 INTERRUPTED_ENTRY = "claw:interrupted"
 RUN_ID_FIELD = "runId"
 """Extra field of our user messages: which run they belong to."""
+RUN_IDS_FIELD = "runIds"
+"""Extra field of a user message that stands for several: the ids of all of them."""
+RESUMED_FIELD = "resumed"
+"""Extra field of a message that takes an interrupted run up again."""
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
@@ -50,8 +55,24 @@ def zone(name: str) -> tzinfo:
         return ZoneInfo("UTC")
 
 
-def user_message(text: str, now_ms: int, run_id: str) -> UserMessage:
-    return UserMessage((TextBlock(text),), now_ms, {RUN_ID_FIELD: run_id})
+def user_message(
+    text: str, now_ms: int, run_id: str, extra: Mapping[str, object] | None = None
+) -> UserMessage:
+    """The message a run answers; of `extra` only what the transcript should know is kept."""
+    kept = {k: extra[k] for k in (RUN_IDS_FIELD, RESUMED_FIELD) if extra and k in extra}
+    return UserMessage((TextBlock(text),), now_ms, {RUN_ID_FIELD: run_id, **kept})
+
+
+def steered_message(text: str, now_ms: int, run_id: str, into: str) -> UserMessage:
+    """A message that entered the run `into` half-way; `run_id` "" means it is queued as well."""
+    own: dict[str, object] = {RUN_ID_FIELD: run_id} if run_id else {}
+    return UserMessage((TextBlock(text),), now_ms, {**own, TAKEN_FIELD: into})
+
+
+def message_ids(run_id: str, extra: Mapping[str, object]) -> list[str]:
+    """Ids of all messages that a run answers, its own included."""
+    ids = extra.get(RUN_IDS_FIELD)
+    return [str(id_) for id_ in ids] if isinstance(ids, list | tuple) and ids else [run_id]
 
 
 class Recorder:

@@ -29,7 +29,14 @@ from claw_engine.agent.ports import (
 from claw_engine.agent.prompt.builder import PromptBuilder
 from claw_engine.agent.prompt.report import SizeBook
 from claw_engine.agent.prompt.sections import Facts, Host
-from claw_engine.agent.record import Recorder, stamped, user_message
+from claw_engine.agent.record import (
+    RESUMED_FIELD,
+    Recorder,
+    message_ids,
+    stamped,
+    user_message,
+)
+from claw_engine.agent.steering import Steering
 from claw_engine.agent.steps import Steps
 from claw_engine.agent.stopwatch import Stopwatch
 from claw_engine.agent.toolround import ToolRound
@@ -62,6 +69,8 @@ _STOPPED = {
     AbortReason.INTERRUPT: "Stopped: a newer message took its place.",
     AbortReason.SHUTDOWN: "Stopped: the engine shut down.",
     AbortReason.LOST_LOCK: "Stopped: the state directory's lock was lost.",
+    AbortReason.DROPPED: "Stopped: the operator took it out of the queue.",
+    AbortReason.RESET: "Stopped: the session was started anew.",
 }
 
 
@@ -137,6 +146,7 @@ class Execution:
         self._recorder: Recorder | None = None
         self._model = ""
         self._window = 0
+        self.steering = Steering()
         self.result = RunResult("aborted", "shutdown")
 
     async def execute(self, wait_ms: int = 0) -> RunResult:
@@ -161,6 +171,7 @@ class Execution:
             title = f"The run failed inside: {type(error).__name__}: {error}"
             self.result = await self._failed(ClawError(title, hint="The log has the details."))
         finally:
+            self.steering.abandon()
             stopwatch.stop()
             duration = int((self._clock.monotonic() - began) * 1000)
             self.result = replace(
@@ -184,7 +195,8 @@ class Execution:
         conversation = await deps.sessions.transcript(run.session_key)
         turns = turns_of(conversation.messages(), runtime.turns)
         text = stamped(self._message.text, self._message.received_ms, chosen.timezone)
-        user = user_message(text, self._message.received_ms, run.id)
+        extra = self._message.extra
+        user = user_message(text, self._message.received_ms, run.id, extra)
         recorder = self._recorder = Recorder(conversation, None, self._clock)
         recorder.begin(user)
         if (turn := turn_of(f"user:{run.id}", user)) is not None:
@@ -194,7 +206,8 @@ class Execution:
         recorder.ref, self._model = ref, ref.name
         steps.tell(
             TraceKind.RUN_STARTED, model=ref.name, provider=ref.provider, isAI=ref.is_ai,
-            waitMs=wait_ms, cause="message",
+            waitMs=wait_ms, cause="resume" if extra.get(RESUMED_FIELD) else "message",
+            messages=message_ids(run.id, extra),
         )  # fmt: skip
         log.info("run start: runId=%s sessionKey=%s model=%s", run.id, run.session_key, ref.name)
         for name in await runtime.prompts.prepare(chosen.workspace, seeding=chosen.seeding):
@@ -219,11 +232,12 @@ class Execution:
         asker = Asker(deps.models.model(ref), steps, self._clock, runtime.book)
         tools = ToolRound(
             deps.tools, self._context_maker(settings, chosen, parking), steps, parking, run.scope,
-            self._clock,
+            self._clock, self.steering,
         )  # fmt: skip
         self._loop = Loop(
-            asker, tools, recorder, steps, deps.world, runtime.book, self._before_tools
-        )
+            asker, tools, recorder, steps, deps.world, runtime.book, self._before_tools,
+            self.steering, run.id, chosen.timezone,
+        )  # fmt: skip
         return await self._loop.run(request, turns, self._window)
 
     def _context_maker(

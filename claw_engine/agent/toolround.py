@@ -1,8 +1,8 @@
 """The tool calls of one answer, side by side; each ends as ok, error, skipped or aborted.
 
 No call can take another's result with it: there is no shared task group. Results come back in
-call order. After an abort every call still has an outcome that says what is known. The room knows
-no particular tool.
+call order. After an abort every call still has an outcome that says what is known. When somebody
+speaks meanwhile, calls that have not done anything yet are skipped. Knows no particular tool.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field, replace
+from types import TracebackType
 from typing import Literal
 
 from claw_engine.agent.parking import Parking
 from claw_engine.agent.ports import ToolBox
+from claw_engine.agent.steering import Steering
 from claw_engine.agent.steps import Steps
 from claw_engine.approvals.model import ApprovalRecord, Status
 from claw_engine.messages import TextBlock, ToolCallBlock, ToolResultMessage
@@ -32,6 +35,11 @@ KEPT_CHARS = 400_000
 TAIL_CHARS = 4_000
 SETTLE_SECONDS = 10.0
 """How long a stopped call may take to clean up before the run ends without it."""
+
+SKIPPED = (
+    "Skipped: the user sent a new message before this call did anything. It did not run; read "
+    "the message and call again if it is still needed."
+)
 
 ToolStatus = Literal["ok", "error", "skipped", "aborted"]
 MakeContext = Callable[
@@ -52,6 +60,9 @@ class Outcome:
     duration_ms: int = 0
     tail: list[str] = field(default_factory=list)
     tail_chars: int = 0
+    waiting: int = 0
+    """How many of its waits for the operator are open: then it has done nothing yet."""
+    skip: bool = False
 
     def message(self, now_ms: int) -> ToolResultMessage:
         """The result as the transcript keeps it."""
@@ -84,7 +95,7 @@ class ToolRound:
 
     def __init__(
         self, tools: ToolBox, make_context: MakeContext, steps: Steps, parking: Parking,
-        scope: AbortScope, clock: Clock,
+        scope: AbortScope, clock: Clock, steering: Steering | None = None,
     ) -> None:  # fmt: skip
         self._tools = tools
         self._make_context = make_context
@@ -92,18 +103,47 @@ class ToolRound:
         self._parking = parking
         self._scope = scope
         self._clock = clock
+        self._steering = steering or Steering()
+        self._begun_to_wait = asyncio.Event()
 
     async def run(self, outcomes: Sequence[Outcome], why: str, call_id: str) -> None:
         """Runs the calls of fresh `outcomes` and fills them in; also when it is cancelled."""
+        if self._steering.pending:
+            # Said while the model was still writing these calls: none of them has begun.
+            for outcome in outcomes:
+                outcome.text = SKIPPED
+                self._ended(outcome)
+            return
         self._steps.state(RunState.TOOL, "tool calls")
         self._parking.begin(len(outcomes))
         tasks = [asyncio.create_task(self._one(outcome, why, call_id)) for outcome in outcomes]
         try:
-            await asyncio.wait(tasks)
+            await self._finish(tasks, outcomes)
+            await self._parking.back()  # skipped calls leave their wait without it
         except asyncio.CancelledError:
             await self._settle(tasks, outcomes)
             raise
         self._steps.state(RunState.BETWEEN_TOOLS, "tool calls ended")
+
+    async def _finish(
+        self, tasks: list[asyncio.Task[None]], outcomes: Sequence[Outcome]
+    ) -> None:
+        """Wait for all calls; once one has ended, words from outside skip those that wait."""
+        while waited := {task for task in tasks if not task.done()}:
+            between = len(waited) < len(tasks) and self._steering.pending
+            self._begun_to_wait.clear()
+            if between:
+                for task, outcome in zip(tasks, outcomes, strict=True):
+                    if outcome.waiting and not outcome.skip and not task.done():
+                        outcome.skip = True
+                        task.cancel()
+            steered = self._steering.pending
+            stir = self._begun_to_wait.wait() if steered else self._steering.arrived()
+            signal = asyncio.create_task(stir)
+            try:
+                await asyncio.wait({*waited, signal}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                signal.cancel()
 
     async def _settle(
         self, tasks: list[asyncio.Task[None]], outcomes: Sequence[Outcome]
@@ -137,6 +177,9 @@ class ToolRound:
         except ToolError as error:
             outcome.status, outcome.text = "error", error.sentence()
         except asyncio.CancelledError:
+            if outcome.skip and not self._scope.aborted:
+                outcome.status, outcome.text = "skipped", SKIPPED
+                return
             outcome.status, outcome.text = "aborted", self._stopped_text(outcome)
             raise
         except Exception as error:
@@ -162,7 +205,13 @@ class ToolRound:
         def on_approval(record: ApprovalRecord) -> None:
             self._tell_approval(outcome, record)
 
-        return await tool.run(args, self._make_context(call.id, why, output, on_approval))
+        context = self._make_context(call.id, why, output, on_approval)
+        wait, begun = context.operator_wait, self._begun_to_wait.set
+
+        def noted() -> _Wait:
+            return _Wait(outcome, wait(), begun)
+
+        return await tool.run(args, replace(context, operator_wait=noted))
 
     def _tell_approval(self, outcome: Outcome, record: ApprovalRecord) -> None:
         common = {"toolCallId": outcome.call.id, "approvalId": record.id}
@@ -192,6 +241,34 @@ class ToolRound:
             durationMs=outcome.duration_ms,
             decision=outcome.decision,
         )
+
+
+class _Wait:
+    """A call's wait for the operator, noted on its outcome."""
+
+    __slots__ = ("_begun", "_inner", "_outcome")
+
+    def __init__(
+        self, outcome: Outcome, inner: AbstractAsyncContextManager[None],
+        begun: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self._outcome = outcome
+        self._inner = inner
+        self._begun = begun
+
+    async def __aenter__(self) -> None:
+        self._outcome.waiting += 1
+        self._begun()
+        await self._inner.__aenter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._outcome.waiting -= 1
+        await self._inner.__aexit__(kind, error, trace)
 
 
 def _keep_tail(outcome: Outcome, delta: str) -> None:
