@@ -57,6 +57,10 @@ class StateDir:
     def inbox_journal(self) -> Path:
         return self.inbox_dir / "journal.jsonl"
 
+    def sessions_journal(self, agent_id: str) -> Path:
+        """Changes that an agent's sessions.json does not hold yet (ours)."""
+        return self.inbox_dir / f"sessions-{agent_id}.jsonl"
+
     @property
     def approvals_dir(self) -> Path:
         return self.root / "approvals"

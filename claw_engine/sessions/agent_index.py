@@ -1,36 +1,32 @@
-"""The sessions.json of one agent in memory, and its one writer.
+"""The sessions.json of one agent: loaded, healed, kept in memory, handed to its writer.
 
 A broken file is moved aside (never overwritten) and rebuilt from the transcripts with one warning
-(case ST-01). Updates are coalesced; only changed entries are serialised again.
+(case ST-01). What a crash left in the side journal is brought back at load.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from claw_engine.events import Event, Notice
-from claw_engine.sessions import rebuild, store_file
+from claw_engine.sessions import rebuild
+from claw_engine.sessions.archive import stamp
 from claw_engine.sessions.entry import SessionEntry, transcript_path
-from claw_engine.sessions.errors import ForeignTranscript, InvalidSessionKey
-from claw_engine.sessions.keys import canonical
-from claw_engine.sessions.store_file import BrokenStore, Record
-from claw_engine.storage.errors import StateDiskError, disk_error
-from claw_engine.storage.leftovers import sweep
-from claw_engine.storage.writer import BatchWriter
-from claw_engine.world import Timer, World
+from claw_engine.sessions.errors import ForeignTranscript
+from claw_engine.sessions.events import SessionsChanged
+from claw_engine.sessions.index_writer import IndexWriter
+from claw_engine.sessions.patches import IndexJournal, Patch
+from claw_engine.sessions.store_file import Record
+from claw_engine.sessions.store_reader import STRICT_BYTES, Mark, read_store
+from claw_engine.sessions.table import Table
+from claw_engine.storage.errors import disk_error
+from claw_engine.storage.foreign_lock import FileLocks
+from claw_engine.world import World
 
 log = logging.getLogger(__name__)
 
-COALESCE_S = 0.2
-"""Seconds an update may wait for others before the file is written."""
-RETRY_S = 5.0
-"""Seconds until a failed write is tried again."""
-SLICE = 64 * 1024
-"""Characters parsed before other tasks get a turn."""
 BATCH = 256
 """Transcripts inspected per disk call while rebuilding."""
 
@@ -39,74 +35,68 @@ class AgentIndex:
     """Entries by canonical key. Loop thread only; reads come from memory and need no lock."""
 
     def __init__(
-        self, world: World, agent_id: str, path: Path, publish: Callable[[Event], None]
+        self,
+        world: World,
+        agent_id: str,
+        path: Path,
+        journal: Path,
+        locks: FileLocks,
+        publish: Callable[[Event], None],
+        strict_bytes: int = STRICT_BYTES,
     ) -> None:
         self._world = world
         self._agent_id = agent_id
         self._path = path
         self._publish = publish
-        self._records: dict[str, Record] = {}
-        self._kept: list[Record] = []  # not ours to understand: written back verbatim
-        self._dirty = False
-        self._failing = False
-        self._timer: Timer | None = None
-        self._writer: BatchWriter[None] = BatchWriter(self._write, f"index:{agent_id}")
+        self._strict_bytes = strict_bytes
+        self._table = Table(agent_id)
+        self._journal = IndexJournal(world.disk, journal)
+        self._writer = IndexWriter(world, agent_id, path, self._journal, locks, self, publish)
 
     # -- reading -------------------------------------------------------------------------------
 
     def get(self, key: str) -> SessionEntry | None:
         """The entry of a canonical key."""
-        record = self._records.get(key)
-        return record.entry if record is not None else None
+        return self._table.get(key)
 
-    def entries(self) -> tuple[SessionEntry, ...]:
+    def entries(self) -> Iterator[SessionEntry]:
         """All entries, in file order."""
-        return tuple(r.entry for r in self._records.values() if r.entry is not None)
+        return self._table.entries()
+
+    def in_file_order(self) -> Sequence[Record]:
+        """Every member as it is written."""
+        return self._table.in_file_order()
 
     async def load(self) -> None:
-        """Read the file; heal it if it is broken. Raises StateDiskError."""
-        data = await self._world.disk.run(self._read)
-        try:
-            if data is not None:
-                await self._take(store_file.decode(data))
-                return
-            reason = "sessions.json is missing"
-        except BrokenStore as error:
-            reason = f"sessions.json is broken ({error})"
-        await self._heal(reason, moved=data is not None)
+        """Read the file; heal it if it is broken. Raises StateDiskError, LockHeld."""
+        read = await read_store(self._world.disk, self._path, self._agent_id, self._strict_bytes)
+        self._table, self._writer.mark = read.table, read.mark
+        left = await self._world.disk.run(self._journal.load, self._world.clock.now_ms())
+        if left:
+            self._table.apply(left, newest_wins=True)
+            self._writer.replayed(left)
+        if read.broken:
+            await self._heal(f"sessions.json is broken ({read.broken})", moved=True)
+        elif read.mark is None:
+            await self._heal("sessions.json is missing", moved=False)
 
-    def _read(self) -> bytes | None:
-        sweep(self._world.disk, self._path.parent)
-        try:
-            return self._world.disk.read_bytes(self._path)
-        except FileNotFoundError:
+    async def merge(self, unsaved: Callable[[], dict[str, Patch]]) -> Mark:
+        """Take what another process wrote, with our unsaved changes on top of it."""
+        read = await read_store(self._world.disk, self._path, self._agent_id, self._strict_bytes)
+        if read.broken:
+            aside = await self._world.disk.run(self._move_aside)
+            log.error("another process left a broken sessions.json; kept as %s", aside.name)
             return None
-        except OSError as error:
-            raise disk_error(error, self._path) from error
-
-    async def _take(self, text: str) -> None:
-        parsed = 0
-        for record, at in store_file.scan(text):
-            self._adopt(record)
-            if at - parsed > SLICE:
-                parsed = at
-                await asyncio.sleep(0)
-
-    def _adopt(self, record: Record) -> None:
-        try:
-            key = canonical(record.key, self._agent_id).text
-        except InvalidSessionKey:
-            key = ""
-        if not key or record.entry is None:
-            self._kept.append(record)
-            return
-        record.entry = SessionEntry(key, record.entry.raw)
-        rival = self._records.get(key)  # the same key in other letters: the newest wins
-        if rival is not None and rival.entry is not None and rival.key != record.key:
-            if rival.entry.updated_at >= record.entry.updated_at:
-                record, rival = rival, record
-            self._kept.append(rival)
-        self._records[key] = record
+        if read.mark is None:  # somebody took it away: memory is all there is
+            return None
+        before = {entry.key: entry.updated_at for entry in self._table.entries()}
+        read.table.apply(unsaved())
+        self._table = read.table
+        after = {entry.key: entry.updated_at for entry in self._table.entries()}
+        changed = {key for key, _ in before.items() ^ after.items()}
+        if changed:
+            self._publish(SessionsChanged(frozenset(changed)))
+        return read.mark
 
     async def _heal(self, reason: str, *, moved: bool) -> None:
         run, disk, folder = self._world.disk.run, self._world.disk, self._path.parent
@@ -114,15 +104,16 @@ class AgentIndex:
         if not moved and not names:
             return  # a fresh agent
         aside = await run(self._move_aside) if moved else None
+        self._writer.mark = None
         taken = {self._file_of(entry) for entry in self.entries()}
         rest = [name for name in names if name not in taken]
+        records = self._table.records
         for start in range(0, len(rest), BATCH):
             found = await run(rebuild.inspect, disk, folder, rest[start : start + BATCH])
-            fresh = rebuild.entries_for(found, self._agent_id, self._records)
+            fresh = rebuild.entries_for(found, self._agent_id, records)
             for key, entry in fresh.items():
-                self._records.setdefault(key, Record(key, entry))
-        self._dirty = True
-        count = len(self._records)
+                records.setdefault(key, Record(key, entry))
+        count = len(records)
         text = f"{count} sessions were restored from the folder {folder}."
         if aside is not None:
             text += f" The old file is kept as {aside.name}."
@@ -138,16 +129,16 @@ class AgentIndex:
                 ts=self._world.clock.now_ms(),
             )
         )
-        await self.flush()
+        self._writer.rewrite_soon()
+        await self._writer.flush()
 
     def _move_aside(self) -> Path:
-        now = datetime.fromtimestamp(self._world.clock.now_ms() / 1000, UTC)
-        stamp = now.isoformat(timespec="milliseconds").replace("+00:00", "Z").replace(":", "-")
-        target = self._path.with_name(f"{self._path.name}.broken-{stamp}")
+        now = stamp(self._world.clock.now_ms())
+        target = self._path.with_name(f"{self._path.name}.broken-{now}")
         number = 1
         while self._world.disk.exists(target):
             number += 1
-            target = self._path.with_name(f"{self._path.name}.broken-{stamp}-{number}")
+            target = self._path.with_name(f"{self._path.name}.broken-{now}-{number}")
         try:
             self._world.disk.rename(self._path, target)
         except OSError as error:
@@ -163,78 +154,21 @@ class AgentIndex:
     # -- writing -------------------------------------------------------------------------------
 
     def put(self, entry: SessionEntry) -> None:
-        """Replace an entry in memory; the file follows within COALESCE_S."""
-        old = self._records.get(entry.key)
-        if old is not None and old.key != entry.key:  # heal a mixed-case key with its rivals
-            self._kept = [r for r in self._kept if r.key.lower() != entry.key]
-        self._records[entry.key] = Record(entry.key, entry)
-        self._dirty = True
-        self._arm(COALESCE_S)
+        """Replace an entry in memory; the disk follows (see IndexWriter)."""
+        self._writer.take(self._table.put(entry))
+
+    def remove(self, key: str) -> None:
+        """Take an entry out of memory; the disk follows."""
+        self._writer.take(self._table.remove(key, self._world.clock.now_ms()))
 
     async def flush(self) -> None:
-        """Wait until everything is on disk. Raises StateDiskError; the entries stay in memory."""
-        if self._dirty or not self._writer.idle:
-            await self._writer.put(None)
+        """Wait until the file holds everything. Raises StateDiskError, LockHeld."""
+        await self._writer.flush()
+
+    async def commit(self) -> None:
+        """Wait until everything would survive a crash. Raises StateDiskError, LockHeld."""
+        await self._writer.commit()
 
     async def close(self) -> None:
-        """Flush for the last time; a failure was already told as a notice."""
-        try:
-            await self.flush()
-        except StateDiskError as error:
-            log.error("session index not saved: %s", error)
-        self._disarm()
-
-    def _arm(self, seconds: float) -> None:
-        if self._timer is None:
-            self._timer = self._world.clock.call_later(seconds, self._due)
-
-    def _disarm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _due(self) -> None:
-        self._timer = None
-        self._writer.submit(None)
-
-    async def _write(self, batch: Sequence[None]) -> None:
-        if not self._dirty:
-            return
-        self._disarm()
-        self._dirty = False
-        try:
-            await self._world.disk.run(self._save, (*self._records.values(), *self._kept))
-        except StateDiskError as error:
-            self._dirty = True
-            self._arm(RETRY_S)
-            self._tell_failure(error)
-            raise
-        if self._failing:
-            self._failing = False
-            self._publish(Notice(code=self._failure_code(), level="clear", title="Saved again."))
-
-    def _save(self, records: Iterable[Record]) -> None:
-        try:
-            self._world.disk.mkdir(self._path.parent, 0o700)
-            self._world.disk.replace(self._path, store_file.render(records), mode=0o600)
-        except OSError as error:
-            raise disk_error(error, self._path) from error
-
-    def _failure_code(self) -> str:
-        return f"sessions-index-write:{self._agent_id}"
-
-    def _tell_failure(self, error: StateDiskError) -> None:
-        if self._failing:
-            return
-        self._failing = True
-        log.error("session index write failed: %s", error)
-        self._publish(
-            Notice(
-                code=self._failure_code(),
-                level="error",
-                title=error.title,
-                hint=error.hint,
-                sticky=True,
-                ts=self._world.clock.now_ms(),
-            )
-        )
+        """Write for the last time; a failure was told as a notice."""
+        await self._writer.close()

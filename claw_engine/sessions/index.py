@@ -14,6 +14,8 @@ from claw_engine.sessions.agent_index import AgentIndex
 from claw_engine.sessions.entry import SessionEntry
 from claw_engine.sessions.events import SessionsChanged
 from claw_engine.sessions.keys import MAIN, SessionKey, canonical, chat_type, normalise_agent_id
+from claw_engine.sessions.table import newest_first
+from claw_engine.storage.foreign_lock import FileLocks
 from claw_engine.world import World
 
 
@@ -30,25 +32,42 @@ class SessionIndex:
         state_dir: StateDir,
         publish: Callable[[Event], None] = _nobody,
         default_agent: str = MAIN,
+        locks: FileLocks | None = None,
     ) -> None:
         self._world = world
         self._state_dir = state_dir
         self._publish = publish
+        self._locks = locks or FileLocks(world)
+        self._global_scope = False
         self._default_agent = default_agent
         self._agents: dict[str, AgentIndex] = {}
         self._loading = asyncio.Lock()
 
     def key(self, key: str | SessionKey) -> SessionKey:
         """The canonical key. Raises InvalidSessionKey."""
-        return canonical(key, self._default_agent)
+        found = canonical(key, self._default_agent)
+        if self._global_scope and found.is_main:
+            return canonical("global", found.agent_id)
+        return found
+
+    def configure(self, default_agent: str, *, global_scope: bool) -> None:
+        """Which agent bare keys belong to, and whether all main sessions are one."""
+        self._default_agent, self._global_scope = default_agent, global_scope
 
     async def load(self, agent_id: str) -> None:
         """Read one agent's file, once. Raises StateDiskError."""
         async with self._loading:
             if agent_id in self._agents:
                 return
-            path = self._state_dir.sessions_json(agent_id)
-            agent = AgentIndex(self._world, agent_id, path, self._publish)
+            state = self._state_dir
+            agent = AgentIndex(
+                self._world,
+                agent_id,
+                state.sessions_json(agent_id),
+                state.sessions_journal(agent_id),
+                self._locks,
+                self._publish,
+            )
             await agent.load()
             self._agents[agent_id] = agent
 
@@ -62,8 +81,17 @@ class SessionIndex:
 
     def list(self) -> tuple[SessionEntry, ...]:
         """All entries, newest first."""
-        entries = [entry for agent in self._agents.values() for entry in agent.entries()]
-        return tuple(sorted(entries, key=lambda e: (-e.updated_at, e.key)))
+        agents = self._agents.values()
+        return tuple(newest_first(entry for agent in agents for entry in agent.entries()))
+
+    def agents(self) -> tuple[str, ...]:
+        """Agents whose index is loaded."""
+        return tuple(self._agents)
+
+    def of_agent(self, agent_id: str) -> tuple[SessionEntry, ...]:
+        """Entries of one agent's file, newest first."""
+        agent = self._agents.get(agent_id)
+        return tuple(newest_first(agent.entries())) if agent is not None else ()
 
     def get(self, key: str | SessionKey) -> SessionEntry | None:
         """The entry of a session, or None. Raises InvalidSessionKey."""
@@ -105,10 +133,26 @@ class SessionIndex:
         agent = self._agents[self.key(key).agent_id]
         return self._put(agent, SessionEntry(old.key, new.raw))
 
+    async def remove(self, key: str | SessionKey) -> SessionEntry | None:
+        """Take an entry out; what it was. Raises InvalidSessionKey."""
+        wanted = self.key(key)
+        agent = await self._agent(wanted.agent_id)
+        old = agent.get(wanted.text)
+        if old is not None:
+            agent.remove(wanted.text)
+            self._publish(SessionsChanged(frozenset({wanted.text})))
+        return old
+
     async def flush(self) -> None:
-        """Wait until every change so far is on disk. Raises StateDiskError."""
+        """Wait until every sessions.json holds every change. Raises StateDiskError, LockHeld."""
         for agent in tuple(self._agents.values()):
             await agent.flush()
+
+    async def commit(self, agent_id: str) -> None:
+        """Wait until an agent's changes would survive a crash. Raises StateDiskError, LockHeld."""
+        agent = self._agents.get(agent_id)
+        if agent is not None:
+            await agent.commit()
 
     async def close(self) -> None:
         """Write what is left; never raises (failures were told as notices)."""

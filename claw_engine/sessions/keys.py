@@ -19,6 +19,9 @@ BARE = frozenset({"global", "unknown"})
 MAX_KEY = 512
 """Longest key without its agent, in characters; ours, so that no peer id can bloat the index."""
 
+_CANONICAL = re.compile(
+    r"agent:[a-z0-9][a-z0-9_-]{0,63}:[a-z0-9@+_.-][a-z0-9@+_.:-]{0,510}", re.ASCII
+)
 _FORBIDDEN = frozenset({"__proto__", "prototype", "constructor"})
 _AGENT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 _SESSION_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,127}", re.ASCII | re.IGNORECASE)
@@ -58,6 +61,11 @@ def normalise_agent_id(raw: str) -> str:
     if _AGENT_ID.fullmatch(text):
         return text
     return _NOT_AGENT_ID.sub("-", text).strip("-")[:64].strip("-_") or MAIN
+
+
+def is_canonical(key: str) -> bool:
+    """Whether a key is plainly canonical already; false means: ask `canonical`."""
+    return _CANONICAL.fullmatch(key) is not None
 
 
 def normalise_account_id(raw: str) -> str:

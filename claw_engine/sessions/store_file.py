@@ -1,7 +1,8 @@
 """The text of sessions.json: read entry by entry, written back byte for byte. Pure.
 
-Every entry keeps the text it was read with, so one update serialises one entry (OpenClaw's embed
-some 8 KB of prompt reports each, and the whole file is rewritten on every save).
+Every entry keeps the text it was read with, so one update serialises the fields that changed
+(OpenClaw's embed some 8 KB of prompt reports each). `scan` reads any JSON; `scan_laid_out` finds
+the entries of a large file without parsing them, if it looks as OpenClaw writes it.
 """
 
 from __future__ import annotations
@@ -10,32 +11,50 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from claw_engine.sessions import fields
 from claw_engine.sessions.entry import SessionEntry
+from claw_engine.sessions.fields import Fields
 from claw_engine.storage.text import to_pretty
 
 _DECODER = json.JSONDecoder()
 _SPACE = " \t\r\n"
 _PAD = b"\n  "
+_NEXT = b',\n  "'
 
 
 class BrokenStore(ValueError):
     """The text is no JSON object; what was read before the fault remains usable."""
 
 
+class NotLaidOut(ValueError):
+    """The text is not laid out as OpenClaw writes it; `scan` must read it."""
+
+
 @dataclass(slots=True)
 class Record:
-    """One member of the file: key as spelled there, its entry (None = no object), its text."""
+    """One member of the file: key as spelled there, its entry (None = no object), its text.
+
+    `was` is the record it replaces: fields that did not change keep their bytes.
+    """
 
     key: str
     entry: SessionEntry | None
     text: bytes | None = None
+    was: Record | None = None
 
     def rendered(self) -> bytes:
         """The value's JSON text inside the file; serialised once."""
-        if self.text is None:
-            value = dict(self.entry.raw) if self.entry is not None else None
-            self.text = to_pretty(value).replace(b"\n", _PAD)
-        return self.text
+        if self.text is not None:
+            return self.text
+        if self.entry is None:
+            return b"null"
+        was = self.was
+        if was is not None and was.entry is not None:
+            text = fields.render(self.entry.raw, was.entry.raw, was.rendered())
+        else:
+            text = fields.render(self.entry.raw, {}, None)
+        self.text, self.was = text, None
+        return text
 
 
 def decode(data: bytes) -> str:
@@ -73,10 +92,48 @@ def scan(text: str) -> Iterator[tuple[Record, int]]:
         at = _skip(text, _expect(text, at, ","))
 
 
+def scan_laid_out(data: bytes) -> Iterator[tuple[Record, int]]:
+    """Each member of a file in OpenClaw's layout, unparsed, with the position behind it.
+
+    A JSON string holds no newline, so a comma, a newline and two spaces end a member. Raises
+    NotLaidOut as soon as anything looks different.
+    """
+    end = len(data.rstrip(b" \r\n"))
+    if not data.startswith(b'{\n  "') or data[end - 2 : end] != b"\n}" or b"\0" in data:
+        raise NotLaidOut
+    at, end = 4, end - 2
+    while at < end:
+        cut = data.find(_NEXT, at, end)
+        cut = end if cut < 0 else cut
+        colon = data.find(b'": ', at, cut)
+        value = data[colon + 3 : cut]
+        if colon < 0 or data[at : at + 1] != b'"':
+            raise NotLaidOut
+        try:
+            key = json.loads(data[at : colon + 1])
+            plain = fields.is_laid_out(value)
+            other = None if plain else json.loads(value)
+        except ValueError:
+            raise NotLaidOut from None
+        if isinstance(other, dict):
+            raise NotLaidOut
+        entry = SessionEntry(key, Fields(value)) if plain else None
+        yield Record(key, entry, value), cut
+        at = cut + len(_NEXT) - 1
+
+
 def render(records: Iterable[Record]) -> bytes:
     """The whole file, as JSON.stringify(store, null, 2) lays it out."""
-    members = [to_pretty(r.key) + b": " + r.rendered() for r in records]
-    return b"{" + _PAD + (b"," + _PAD).join(members) + b"\n}" if members else b"{}"
+    return b"".join(pieces(records))
+
+
+def pieces(records: Iterable[Record]) -> Iterator[bytes]:
+    """The whole file, member by member."""
+    first = True
+    for record in records:
+        yield (b"{" if first else b",") + _PAD + to_pretty(record.key) + b": " + record.rendered()
+        first = False
+    yield b"{}" if first else b"\n}"
 
 
 def _what(text: str) -> str:
