@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import os
 import sys
 import time
@@ -54,10 +55,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 async def _kill(args: argparse.Namespace, report: Report) -> None:
     enough = max(1, round(KILLS * args.share))
     seeds = args.seeds or list(range(enough))  # a seed makes several kills: more than enough
+    said = _Progress("kill", enough)
 
     def progress(outcome: kills.Outcome) -> None:
         report.counts.update(outcome.counts)
-        _tell("kill", report.counts["kills"], enough, outcome.seed, outcome.failures)
+        said.tell(report.counts["kills"], outcome.seed, outcome.failures)
 
     done = await kills.run(
         seeds, jobs=args.jobs, keep=args.keep, progress=progress,
@@ -70,12 +72,10 @@ async def _kill(args: argparse.Namespace, report: Report) -> None:
 
 async def _power(args: argparse.Namespace, report: Report) -> None:
     seeds = args.seeds or list(range(max(1, round(POWER_CUTS * args.share))))
-    count = 0
+    said, done = _Progress("power", len(seeds)), itertools.count(1)
 
     def progress(seed: int, failures: list[Failure]) -> None:
-        nonlocal count
-        count += 1
-        _tell("power", count, len(seeds), seed, failures)
+        said.tell(next(done), seed, failures)
 
     out = await replay.run(
         seeds, recordings=RECORDINGS if args.share == 1 else 1, keep=args.keep,
@@ -92,12 +92,10 @@ async def _disk(args: argparse.Namespace, report: Report) -> None:
         wanted = [(seed % 10, seed // 10) for seed in args.seeds]
     elif args.share < 1:
         wanted = wanted[:: round(1 / args.share)]
-    count = 0
+    said, done = _Progress("disk", len(wanted)), itertools.count(1)
 
     def progress(seed: int, failures: list[Failure]) -> None:
-        nonlocal count
-        count += 1
-        _tell("disk", count, len(wanted), seed, failures)
+        said.tell(next(done), seed, failures)
 
     out = await faults.run(wanted, keep=args.keep, progress=progress)
     report.seeds["disk"] = [nth * 10 + kind for kind, nth in wanted]
@@ -105,11 +103,20 @@ async def _disk(args: argparse.Namespace, report: Report) -> None:
     report.failures += out.failures
 
 
-def _tell(name: str, done: int, of: int, seed: int, failures: list[Failure]) -> None:
-    for failure in failures:
-        _say(f"{name} seed {seed}: BROKEN ({failure.kind}) {failure.what}")
-    if done % 20 == 0 or done >= of:
-        _say(f"{name}: {done} of {of}")
+class _Progress:
+    """Failures at once, and a line for every twentieth that is done."""
+
+    def __init__(self, name: str, of: int) -> None:
+        self._name = name
+        self._of = of
+        self._told = 0
+
+    def tell(self, done: int, seed: int, failures: list[Failure]) -> None:
+        for failure in failures:
+            _say(f"{self._name} seed {seed}: BROKEN ({failure.kind}) {failure.what}")
+        if done - self._told >= 20 or done == self._of:
+            self._told = done
+            _say(f"{self._name}: {done} of {self._of}")
 
 
 def _say(text: str) -> None:

@@ -45,6 +45,9 @@ POINTS: tuple[tuple[str, int], ...] = (
     # between temporary file, rename and fsync of the folder
     ("replace:index:half", 3), ("replace:index:tmp", 3), ("replace:index:renamed", 3),
     ("replace:index:done", 3),
+    # the index's side journal
+    ("append:side:half", 4), ("append:side:written", 4), ("append:side:synced", 4),
+    ("truncate:side:before", 3), ("truncate:side:done", 3),
     # around a tool's process
     ("spawn:exec:before", 2), ("spawn:exec:after", 3),
 )  # fmt: skip
@@ -54,7 +57,8 @@ RECOVERY_POINTS: tuple[tuple[str, int], ...] = (
     ("replace:journal:half", 1), ("replace:journal:tmp", 1), ("replace:journal:renamed", 1),
     ("replace:journal:done", 1), ("append:transcript:half", 2), ("append:transcript:synced", 2),
     ("append:journal:half", 2), ("append:journal:synced", 2), ("append:requests:half", 1),
-    ("append:requests:synced", 1), ("replace:aside:*", 1), ("truncate:*", 2), ("*", 10),
+    ("append:requests:synced", 1), ("replace:index:*", 2), ("append:side:*", 3),
+    ("replace:aside:*", 1), ("truncate:*", 2), ("*", 10),
 )  # fmt: skip
 """Where a life may end again while it mends what the last one left."""
 

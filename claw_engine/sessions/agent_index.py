@@ -23,6 +23,7 @@ from claw_engine.sessions.store_reader import STRICT_BYTES, Mark, read_store
 from claw_engine.sessions.table import Table
 from claw_engine.storage.errors import disk_error
 from claw_engine.storage.foreign_lock import FileLocks
+from claw_engine.storage.leftovers import sweep
 from claw_engine.world import World
 
 log = logging.getLogger(__name__)
@@ -69,6 +70,7 @@ class AgentIndex:
 
     async def load(self) -> None:
         """Read the file; heal it if it is broken. Raises StateDiskError, LockHeld."""
+        await self._world.disk.run(sweep, self._world.disk, self._path.parent)
         read = await read_store(self._world.disk, self._path, self._agent_id, self._strict_bytes)
         self._table, self._writer.mark = read.table, read.mark
         left = await self._world.disk.run(self._journal.load, self._world.clock.now_ms())

@@ -7,6 +7,7 @@ sessions.json was rewritten. Synchronous: runs on the disk executor.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,8 @@ from claw_engine.storage.errors import disk_error
 from claw_engine.storage.jsonl import LineFile, iterate, parse_line, repair
 from claw_engine.storage.text import to_line
 from claw_engine.world import Disk
+
+log = logging.getLogger(__name__)
 
 VERSION = 1
 
@@ -89,7 +92,10 @@ class IndexJournal:
 
     def load(self, now_ms: int) -> dict[str, Patch]:
         """The changes that a dead engine left; a torn last line is cut. Raises StateDiskError."""
-        if repair(self._disk, self.path, now_ms) is None and not self._disk.exists(self.path):
+        mended = repair(self._disk, self.path, now_ms)
+        if mended is not None:
+            log.warning("session index journal: %s", mended.sentence())
+        if not self._disk.exists(self.path):
             return {}
         found: dict[str, Patch] = {}
         for _, line in iterate(self._disk, self.path):

@@ -11,8 +11,12 @@ from pathlib import Path
 
 from claw_engine.world import Disk
 
-_OURS = re.compile(r".+\.\d+\.[0-9a-f]{8}\.tmp")
-"""`<name>.<pid>.<8 hex>.tmp`, as `Disk.replace` names them; OpenClaw's carry a UUID."""
+_OURS = re.compile(
+    r".+\.\d+\.[0-9a-f]{8}\.tmp"
+    r"|.*[a-z]\.[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\.tmp"
+)
+"""`<name>.<pid>.<8 hex>.tmp` of `Disk.replace`, `<name>.<uuid>.tmp` of files written in pieces.
+OpenClaw's carry a pid and a UUID."""
 
 
 def sweep(disk: Disk, folder: Path) -> tuple[str, ...]:

@@ -17,7 +17,11 @@ KEPT = (
 
 
 def test_only_our_temporary_files_go(tmp_path: Path) -> None:
-    ours = ("sessions.json.4711.0123abcd.tmp", "a.jsonl.torn-17.9.89abcdef.tmp")
+    ours = (
+        "sessions.json.4711.0123abcd.tmp",
+        "a.jsonl.torn-17.9.89abcdef.tmp",
+        "sessions.json.0b5f1c9e-2f6e-4a51-9c0f-3d1f3f0a9b11.tmp",
+    )
     for name in (*KEPT, *ours):
         (tmp_path / name).touch()
     assert sorted(sweep(RealDisk(), tmp_path)) == sorted(ours)

@@ -22,8 +22,10 @@ from claw_engine.world import Process, RealDisk, RealSpawn
 
 
 def kind_of(path: Path) -> str:
-    """What a file of the state directory is: journal, transcript, index, requests …"""
+    """What a file of the state directory is: journal, transcript, index, side, requests …"""
     match path.name:
+        case name if path.parent.name == "inbox" and name.startswith("sessions-"):
+            return "side" if name.endswith(".jsonl") else "aside"
         case "journal.jsonl":
             return "journal"
         case "requests.jsonl":
