@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -53,15 +54,31 @@ def open_queue(terminal: Terminal) -> None:
     terminal.wait_for("RUN")
 
 
+def back_to_typing(terminal: Terminal) -> None:
+    """From the queue to the composer."""
+    terminal.send("\x1b")
+    terminal.wait_for("NAV")
+    terminal.send("i")
+    terminal.wait_for("TYPE")
+
+
 def quiet(seconds: float = 0.8) -> None:
     """The card's guard time is real time without keys; there is no event to wait on."""
     threading.Event().wait(seconds)
 
 
-def decide(terminal: Terminal, key: str) -> None:
-    """Press a decision key until the card takes it (each press restarts the guard time)."""
-    quiet()
-    terminal.send(key)
+def decide(terminal: Terminal, key: str, until: str) -> None:
+    """Press a decision key until the card takes it and `until` is on the screen.
+
+    A busy machine shows frames late, and a key too early only starts the guard time anew.
+    """
+    for _ in range(10):
+        quiet()
+        terminal.send(key)
+        with contextlib.suppress(AssertionError):
+            terminal.wait_for(until, 3)
+            return
+    terminal.wait_for(until, 1)
 
 
 def countdown(screen: str) -> str | None:

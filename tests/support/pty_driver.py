@@ -118,9 +118,14 @@ class Terminal:
         return termios.tcgetattr(self._slave)
 
     def close(self) -> None:
+        self.unstall()
         if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait(10)
+            self.process.terminate()
+            try:
+                self.process.wait(15)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait(10)
         if not self._closed:
             self.hang_up()
 
