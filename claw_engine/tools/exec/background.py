@@ -26,7 +26,7 @@ OnEnd = Callable[[Ran], Awaitable[None]]
 
 @dataclass(eq=False, slots=True)
 class Background:
-    """`stopped_by` is why we stopped it ("" = it ends by itself); `ended_ms` wall time or None."""
+    """`stopped_by` is why we stopped it; "" = it ends by itself."""
 
     id: str
     session_key: str
@@ -35,12 +35,16 @@ class Background:
     running: Running
     on_end: OnEnd | None = None
     stopped_by: str = ""
-    ended_ms: int | None = None
     _idle_polls: int = field(default=0)
 
     @property
     def ended(self) -> bool:
         return self.running.ran is not None
+
+    @property
+    def ended_ms(self) -> int | None:
+        """Wall time of its end."""
+        return self.running.ended_ms
 
     @property
     def status(self) -> str:

@@ -124,9 +124,9 @@ class Roster:
         if not isinstance(value, dict):
             return []
         rows = value.get("processes")
-        rows = rows if isinstance(rows, list) else []
-        if not rows:
+        if rows == []:
             self._written = []
+        rows = rows if isinstance(rows, list) else []
         here = machine()
         if not here or value.get("machine") != here:
             return []

@@ -53,6 +53,7 @@ class Running:
         self.mark = _mark(process, job)
         self.started_ms = world.clock.now_ms()
         self.last_output_ms = self.started_ms
+        self.ended_ms: int | None = None
         self.tail = Tail()
         self._unread = Tail(PENDING_CHARS)
         self._clock = world.clock
@@ -138,8 +139,9 @@ class Running:
             timed_out,
             warning=self.warning,
         )
+        behind = await left_running(mark) if stopped is None else ()
+        self.ended_ms = clock.now_ms()
         if stopped is None:
-            behind = await left_running(mark)
             names = tuple(f"{seen.id.pid} ({seen.name})" for seen in behind)
             return replace(ran, left_running=names)
         return replace(

@@ -152,7 +152,6 @@ class ProcessTable:
     async def _watch(self, entry: Background, keep: Keep) -> None:
         """See one command to its end."""
         ran = await entry.running.wait()
-        entry.ended_ms = self._world.clock.now_ms()
         log.info("command ended: session=%s status=%s code=%d", entry.id, entry.status,
                  ran.returncode)  # fmt: skip
         self._tell_end(entry, ran, keep)

@@ -7,6 +7,7 @@ import os
 import resource
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from claw_engine.runs import AbortReason, AbortScope
 from claw_engine.tools.exec.job import Job, Ran
 from claw_engine.tools.exec.processes import look
 from claw_engine.tools.exec.run import run
+from claw_engine.tools.exec.running import start
 from claw_engine.world import World, real_world
 
 ENV = {"PATH": os.environ.get("PATH", os.defpath)}
@@ -41,8 +43,12 @@ class Bench:
                 await self._news.wait()
 
     async def sh(self, text: str, *, timeout: float | None = 30, call: str = "c-1") -> Ran:
-        job = Job(("/bin/sh", "-c", text), str(self.folder), ENV, "r-1", call, timeout)
+        job = replace(self.job(text), timeout_s=timeout, call_id=call)
         return await run(self.world, job, self.scope, self.emit)
+
+    def job(self, text: str, *, stdin: bool = False, terminal: bool = False) -> Job:
+        argv = ("/bin/sh", "-c", text)
+        return Job(argv, str(self.folder), ENV, "r-1", "c-1", 30, stdin, terminal)
 
     def pid(self, name: str) -> int:
         return int((self.folder / name).read_text())
@@ -211,6 +217,11 @@ async def test_no_descriptor_or_task_is_left(bench: Bench) -> None:
     tasks = asyncio.all_tasks()
     await bench.sh("echo x")
     await bench.sh("sleep 60", timeout=0.1)
+    for job in (bench.job("cat", stdin=True), bench.job("cat", terminal=True)):
+        running = await start(bench.world, job, bench.emit)
+        await running.write(b"x\n")
+        running.close_input()
+        assert (await running.wait()).returncode == 0
     assert set(fds()) - before == set()
     assert asyncio.all_tasks() == tasks
 
@@ -222,4 +233,5 @@ def fds() -> list[str]:
             links.append(str(entry.readlink()))
         except OSError:
             continue
-    return [link for link in links if "pidfd" in link or link.startswith("pipe:")]
+    kinds = ("pidfd", "pipe:", "/dev/pt", "socket:")
+    return [link for link in links if any(kind in link for kind in kinds)]
