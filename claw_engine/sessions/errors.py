@@ -3,7 +3,8 @@
 InvalidRequest
 └── InvalidSessionKey    a key no session can have
 ClawError
-└── ForeignTranscript    the index points outside the sessions folder
+├── ForeignTranscript    the index points outside the sessions folder
+└── SessionEnded         the session was reset or deleted while somebody still wrote
 """
 
 from __future__ import annotations
@@ -17,3 +18,9 @@ class InvalidSessionKey(InvalidRequest):
 
 class ForeignTranscript(ClawError):
     """A transcript path that leads out of the sessions folder; it is never opened."""
+
+
+class SessionEnded(ClawError):
+    """The session was reset or deleted; its old transcript is an archive and takes nothing more."""
+
+    retryable = True

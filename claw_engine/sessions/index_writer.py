@@ -154,12 +154,13 @@ class IndexWriter:
                 await self._world.disk.run(self._journal.append, tuple(taken.values()))
                 self._journalled = joined(self._journalled, taken)
                 self._arm(REWRITE_S)
-        except ClawError as error:
+        except BaseException as error:
             self._pending = joined(taken, self._pending)
             if not self._journalled:
                 await self._release()
             self._arm(RETRY_S)
-            self._tell_failure(error)
+            if isinstance(error, ClawError):
+                self._tell_failure(error)
             raise
         if self._pending:
             self._arm(COALESCE_S)

@@ -3,13 +3,14 @@
 The file is first written as header + user + assistant in one append (OpenClaw empties a file that
 holds no answer); until then the lines wait in memory while the inbox journal keeps the message.
 Giving up the wait never gives up the write; a failed write leaves no half line and is made up for
-by the next one. Knows no run and no model.
+by the next one. Each write holds OpenClaw's lock on the file, and what another process appended
+meanwhile is read first. Knows no run and no model.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,17 +23,18 @@ from claw_engine.sessions.entries import (
     has_assistant,
     iso,
     parse,
-    read_entry,
-    read_header,
 )
+from claw_engine.sessions.errors import SessionEnded
 from claw_engine.sessions.guard import capped
-from claw_engine.sessions.transcript_file import TranscriptFile
+from claw_engine.sessions.transcript_file import Mark, TranscriptFile
+from claw_engine.sessions.transcript_reader import FIRST, WHOLE, Loaded, TranscriptReader
 from claw_engine.sessions.tree import Tree
+from claw_engine.storage.foreign_lock import FileLocks
 from claw_engine.storage.writer import BatchWriter
 from claw_engine.world import World
 
-SLICE = 16 * 1024
-"""Bytes parsed before other tasks get a turn."""
+OUTSIDERS = 5
+"""Times a write is tried again because another process wrote to the file in between."""
 
 
 async def _nothing_first() -> None:
@@ -44,7 +46,9 @@ class Transcript:
 
     `durability` is `power` (answers and tool results are fsynced) or `process`.
     `before_first_write` is awaited before the file comes into being: the index entry must be
-    durable first, else a crash leaves a transcript that no session names (case CH-01).
+    durable first, else a crash leaves a transcript that no session names (case CH-01). Without
+    `locks` the caller answers for nobody else writing the file. Of a file larger than `whole`
+    bytes only the end is read, as far as a model needs it.
     """
 
     def __init__(
@@ -57,14 +61,20 @@ class Transcript:
         session_key: str = "",
         durability: str = "power",
         before_first_write: Callable[[], Awaitable[None]] = _nothing_first,
+        locks: FileLocks | None = None,
+        whole: int = WHOLE,
     ) -> None:
         self._world = world
         self._file = TranscriptFile(world.disk, path)
+        self._reader = TranscriptReader(world, self._file, whole)
         self._header = Header(session_id, "", cwd, VERSION, session_key)
         self._durable = durability == "power"
         self._before_first_write = before_first_write
+        self._locks = locks
         self._tree = Tree()
-        self._on_disk = False
+        self._rest = 0
+        self._mark: Mark = None
+        self._ended = False
         self._answered = False
         self._unwritten: list[Entry] = []
         self._writer: BatchWriter[None] = BatchWriter(self._write, f"transcript:{session_id}")
@@ -79,42 +89,39 @@ class Transcript:
 
         `repairs` then tells in sentences what was mended or skipped.
         """
-        now = self._world.clock.now_ms()
-        opened = await self._world.disk.run(self._file.load, now)
-        self.repairs = opened.repairs
-        if opened.data is None:
-            return
-        sound, bad = await self._take(opened.data)
-        if bad:
-            numbers = ", ".join(map(str, bad[:10])) + (" …" if len(bad) > 10 else "")
+        loaded = await self._reader.load()
+        self.repairs = loaded.repairs
+        if loaded.bad:
+            numbers = ", ".join(map(str, loaded.bad[:10])) + (" …" if len(loaded.bad) > 10 else "")
             self.repairs += (f"{self.path.name}: skipped unreadable lines {numbers}.",)
-        self._on_disk = True
-        if not sound:
-            await self._give_header(opened.data, now)
+        self._install(loaded)
+        if loaded.data is not None and not loaded.sound:
+            await self._give_header(loaded.data)
 
-    async def _take(self, data: bytes) -> tuple[bool, list[int]]:
-        """Fill the tree; whether the file is sound as version 3, and the numbers of bad lines."""
-        header: Header | None = None
-        sound, bad, parsed = True, list[int](), 0
-        for number, size, raw in parse(data):
-            parsed += size
-            if parsed > SLICE:
-                parsed = 0
-                await asyncio.sleep(0)
-            if isinstance(raw, str):
-                bad.append(number)
-                continue
-            found = read_header(raw)
-            if found is not None:  # a later header is noise: OpenClaw's injector leaves some
-                sound = sound and (header is not None or number == 1)
-                header = header or found
-                continue
-            entry = read_entry(raw, self._tree.leaf_id)
-            if not entry.id:
-                sound = False
-                entry = replace(entry, id=self._new_id(), parent_id=self._tree.leaf_id)
-            self._add(entry)
-        if header is not None:
+    async def refresh(self) -> bool:
+        """Read what another process wrote since; whether it wrote. Raises StateDiskError."""
+        if not await self._world.disk.run(self._file.changed, self._mark):
+            return False
+        loaded = await self._reader.load()
+        self._install(loaded)
+        return True
+
+    def _install(self, loaded: Loaded) -> None:
+        """Take what was read; lines that wait to be written follow behind it."""
+        waiting, self._unwritten = self._unwritten, []
+        own = {entry.id for entry in waiting}
+        self._tree, self._rest = Tree(partial=bool(loaded.rest)), loaded.rest
+        self._mark = loaded.mark if loaded.mark and loaded.mark[1] else None
+        self._answered = bool(loaded.rest)  # so long a file has an answer somewhere
+        for entry in loaded.entries:
+            if entry.id not in own:
+                self._add(entry)
+        for number, entry in enumerate(waiting):
+            moved = replace(entry, parent_id=self._tree.leaf_id) if not number else entry
+            self._add(moved)
+            self._unwritten.append(moved)
+        if loaded.header is not None:
+            header = loaded.header
             self._header = replace(
                 header,
                 session_id=header.session_id or self.session_id,
@@ -122,9 +129,9 @@ class Transcript:
                 version=VERSION,
                 session_key=header.session_key or self._header.session_key,
             )
-        return sound and header is not None and header.version >= VERSION, bad
 
-    async def _give_header(self, old: bytes, now: int) -> None:
+    async def _give_header(self, old: bytes) -> None:
+        now = self._world.clock.now_ms()
         entries = self._tree.in_file_order()
         if not self._header.timestamp:
             first = next((e.timestamp for e in entries if e.timestamp), iso(now))
@@ -135,7 +142,7 @@ class Transcript:
         if not all(raw.get("id") for raw in kept):
             kept = [entry.to_json() for entry in entries]
         rewrite = self._file.rewrite
-        backup = await self._world.disk.run(rewrite, old, self._header, kept, now)
+        backup, self._mark = await self._world.disk.run(rewrite, old, self._header, kept, now)
         self.repairs += (
             f"{self.path.name}: had no valid version-3 header and was rewritten;"
             f" the old file is kept as {backup.name}.",
@@ -143,7 +150,7 @@ class Transcript:
 
     @property
     def leaf_id(self) -> str | None:
-        """Id of the newest entry; None for an empty transcript."""
+        """Id of the entry that the next one follows; None for an empty transcript."""
         return self._tree.leaf_id
 
     @property
@@ -151,24 +158,55 @@ class Transcript:
         """Nothing waits to be written."""
         return not self._unwritten and self._writer.idle
 
+    @property
+    def whole(self) -> bool:
+        """Whether the file is in memory from its beginning on."""
+        return not self._rest
+
     def messages(self) -> tuple[StoredMessage, ...]:
         """What a model reads, oldest first: the path to the leaf, from its last compaction on."""
         return self._tree.context()
 
     def history(self) -> tuple[StoredMessage, ...]:
-        """What a reader sees, oldest first: every message on the path to the leaf."""
+        """What a reader sees, oldest first: every message on the path to the leaf.
+
+        Of a large file only what is in memory; `recent` reads further back.
+        """
         return self._tree.history()
 
-    def customs(self, custom_type: str) -> tuple[Mapping[str, object], ...]:
-        """Data of the `custom` entries of one type on the path to the leaf, oldest first."""
-        return tuple(
-            data
-            for entry in self._tree.path()
-            if entry.kind == "custom" and entry.data.get("customType") == custom_type
-            if isinstance(data := entry.data.get("data"), dict)
-        )
+    async def recent(self, limit: int) -> tuple[StoredMessage, ...]:
+        """The newest `limit` messages a reader sees. Raises StateDiskError."""
+        size = FIRST
+        while self._rest and len(self._tree.history()) < limit:
+            older = Loaded(rest=self._rest)
+            size *= 2
+            if not await self._reader.older(older, size):
+                break
+            if older.rest != self._rest:
+                self._put_before(older)
+        return self._tree.history()[-limit:] if limit > 0 else ()
+
+    def _put_before(self, older: Loaded) -> None:
+        leaf, later = self._tree.leaf_id, self._tree.in_file_order()
+        self._rest = older.rest
+        self._tree = Tree(partial=bool(older.rest))
+        for entry in (*older.entries, *later):
+            self._tree.add(entry)
+        self._tree.move_leaf(leaf)
+
+    def path_entries(self) -> tuple[Entry, ...]:
+        """Every entry on the path to the leaf that is in memory, oldest first."""
+        return tuple(self._tree.path())
 
     # -- writing -------------------------------------------------------------------------------
+
+    def branch(self, entry_id: str | None) -> None:
+        """Let the next entry follow another one (None: begin anew); the file keeps both branches.
+
+        The last line of a file is its leaf, so the move counts once something was appended.
+        Raises KeyError for an entry that is not in memory.
+        """
+        self._tree.move_leaf(entry_id)
 
     async def append(self, *messages: Message) -> tuple[str, ...]:
         """Add messages behind the leaf and wait until they are on disk; their entry ids.
@@ -177,6 +215,7 @@ class Transcript:
         cut at 400,000 characters. Raises StateDiskError; the messages then stay in memory and go
         out with the next write.
         """
+        self._must_live()
         made = [self._new("message", message=_guarded(message)) for message in messages]
         await self._commit()
         return tuple(entry.id for entry in made)
@@ -187,6 +226,7 @@ class Transcript:
 
     async def append_entry(self, kind: str, data: Mapping[str, object]) -> str:
         """Add an entry of another kind (model_change, compaction …) by its fields; its id."""
+        self._must_live()
         entry = self._new(kind, data=data)
         await self._commit()
         return entry.id
@@ -200,6 +240,18 @@ class Transcript:
         if self._answered and self._unwritten and self._writer.idle:
             self._writer.submit(None)
         await self._writer.drain()
+
+    async def end(self) -> None:
+        """Write what waits and take nothing more: the file becomes an archive. Never raises."""
+        self._ended = True
+        await self.close()
+
+    def _must_live(self) -> None:
+        if self._ended:
+            raise SessionEnded(
+                f"The session of {self.path.name} was reset or deleted meanwhile.",
+                hint="Send the message again: it opens the new session.",
+            )
 
     def _new(
         self,
@@ -221,7 +273,9 @@ class Transcript:
         self._answered = self._answered or has_assistant(entry)
 
     def _new_id(self) -> str:
-        while (fresh := self._world.ids.hex(8)) in self._tree:
+        # A file that is not in memory whole may hold any short id already.
+        length = 8 if self.whole else 16
+        while (fresh := self._world.ids.hex(length)) in self._tree:
             pass
         return fresh
 
@@ -230,17 +284,32 @@ class Transcript:
             await self._writer.put(None)
 
     async def _write(self, batch: Sequence[None]) -> None:
-        entries = tuple(self._unwritten)
-        if not entries:
+        if not self._unwritten:
             return
-        if not self._on_disk:
+        if self._mark is None:
             await self._before_first_write()
-        header = None if self._on_disk else self._header
+        lock = self._locks.hold(self.path) if self._locks is not None else nullcontext()
+        async with lock:
+            for _ in range(OUTSIDERS):
+                if await self._append():
+                    return
+                self._install(await self._reader.load())
+                if not self._answered:
+                    return  # somebody took the file away: a new one begins with an answer
+        raise SessionEnded(f"{self.path.name} is written to by another process all the time.")
+
+    async def _append(self) -> bool:
+        entries = tuple(self._unwritten)
+        header = None if self._mark is not None else self._header
         # A lone user message is in the inbox journal already: it need not wait for the disk twice.
         fsync = self._durable and any(_worth_fsync(entry) for entry in entries)
-        await self._world.disk.run(self._file.append, header, entries, fsync=fsync)
-        self._on_disk = True
+        append = self._file.append
+        mark = await self._world.disk.run(append, header, entries, self._mark, fsync=fsync)
+        if mark is None:
+            return False
+        self._mark = mark
         del self._unwritten[: len(entries)]
+        return True
 
 
 def _worth_fsync(entry: Entry) -> bool:

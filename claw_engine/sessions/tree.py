@@ -1,7 +1,7 @@
 """The tree inside a transcript: entries by id, the path from the root to the leaf. Pure.
 
-The leaf is the last line. What the model sees begins at the newest compaction on the path: its
-summary, the entries it kept, and everything after it.
+The leaf is the last line, or an entry that was branched to. What the model sees begins at the
+newest compaction on the path: its summary, the entries it kept, and everything after it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,17 @@ from claw_engine.sessions.entries import Entry, StoredMessage, stored
 
 
 class Tree:
-    """Grows at the end; the path to the leaf is kept up to date."""
+    """Grows at the end; the path to the leaf is kept up to date.
 
-    def __init__(self) -> None:
+    A `partial` tree holds the end of a file only: its path begins where the file was cut.
+    """
+
+    def __init__(self, *, partial: bool = False) -> None:
+        self._partial = partial
         self._by_id: dict[str, Entry] = {}
         self._before: dict[str, str | None] = {}  # the line before: stands in for a lost parent
-        self._last: str | None = None
+        self._last: str | None = None  # the leaf
+        self._line: str | None = None  # the last line
         self._path: list[Entry] | None = []
         self._context: list[StoredMessage] | None = []
         self._history: list[StoredMessage] | None = []
@@ -28,7 +33,7 @@ class Tree:
 
     @property
     def leaf_id(self) -> str | None:
-        """Id of the last entry; None while empty."""
+        """Id of the entry that the next one follows; None while empty."""
         return self._last
 
     def add(self, entry: Entry) -> None:
@@ -37,12 +42,20 @@ class Tree:
         if entry.id in self._by_id:  # a repeated id: the later line counts, order as it is now
             grows = False
         self._by_id[entry.id] = entry
-        self._before[entry.id] = self._last if self._last != entry.id else None
-        self._last = entry.id
+        self._before[entry.id] = self._line if self._line != entry.id else None
+        self._last = self._line = entry.id
         if grows and self._path is not None:
             self._path.append(entry)
             self._follow(entry)
         else:
+            self._path = self._context = self._history = None
+
+    def move_leaf(self, entry_id: str | None) -> None:
+        """Continue behind another entry (None: a new root). Raises KeyError."""
+        if entry_id is not None and entry_id not in self._by_id:
+            raise KeyError(entry_id)
+        if entry_id != self._last:
+            self._last = entry_id
             self._path = self._context = self._history = None
 
     def _follow(self, entry: Entry) -> None:
@@ -74,8 +87,19 @@ class Tree:
             entry = self._by_id[at]
             path.append(entry)
             parent = entry.parent_id
-            at = parent if parent is None or parent in self._by_id else self._before[at]
+            if parent is not None and parent not in self._by_id:
+                parent = None if self._partial else self._before[at]
+            at = parent
         return path[::-1]
+
+    def context_is_whole(self) -> bool:
+        """Whether everything that a model reads is here; always true unless partial."""
+        path = self.path()
+        if not self._partial or (path and path[0].parent_id is None):
+            return True
+        at = _last_compaction(path)
+        kept_id = path[at].data.get("firstKeptEntryId") if at is not None else None
+        return at is not None and (not kept_id or any(e.id == kept_id for e in path[:at]))
 
     def context(self) -> tuple[StoredMessage, ...]:
         """What a model reads: summary first when the path was compacted."""
@@ -99,10 +123,14 @@ def _messages(entries: list[Entry]) -> list[StoredMessage]:
 
 
 def _compacted(path: list[Entry]) -> list[Entry]:
-    at = next((i for i in range(len(path) - 1, -1, -1) if path[i].kind == "compaction"), None)
+    at = _last_compaction(path)
     if at is None:
         return path
     kept_id = path[at].data.get("firstKeptEntryId")
     start = next((i for i in range(at) if path[i].id == kept_id), at)
     kept = [entry for entry in path[start:at] if entry.kind != "compaction"]
     return [path[at], *kept, *path[at + 1 :]]
+
+
+def _last_compaction(path: list[Entry]) -> int | None:
+    return next((i for i in range(len(path) - 1, -1, -1) if path[i].kind == "compaction"), None)
