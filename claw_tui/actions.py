@@ -3,51 +3,31 @@ application mixes this in; keys, palette and command line all end here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from claw_tui import themes
+from claw_tui.deciding import Deciding
 from claw_tui.screens.page import Page
 from claw_tui.store import cmdline
 from claw_tui.store.blocks import BlockKind, summarize_args
 from claw_tui.store.store import Link, Pane
-from claw_tui.store.wire import Json, flag, texts
-from claw_tui.terminal.display import PaintingApp
+from claw_tui.store.wire import flag, texts
 from claw_tui.widgets.composer import Composer
-from claw_tui.widgets.host import UiClock
 from claw_tui.widgets.sessions import SessionList
 
 if TYPE_CHECKING:
-    from claw_tui.armed import Gatekeeper
-    from claw_tui.link import LinkTask
-    from claw_tui.screens.approvals import ApprovalsScreen
     from claw_tui.screens.main import MainScreen
-    from claw_tui.store.store import Store
-    from claw_tui.widgets.ink import Ink
 
 TWICE_SECONDS = 2.0
 """Within this time a second press of X or ctrl+c counts as the second."""
 
 
-class Actions(PaintingApp[str]):
-    store: Store
-    link: LinkTask
-    keeper: Gatekeeper
-    clock: UiClock
+class Actions(Deciding):
     main: MainScreen
-    ink: Ink
     _last_x = float("-inf")
     _last_ctrl_c = float("-inf")
     _mouse_on = True
-
-    def refuse(self, why: str) -> None:
-        raise NotImplementedError
-
-    def go(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
-        """Run a command beside the message loop, so that no key waits for the engine."""
-        raise NotImplementedError
 
     # ── views ───────────────────────────────────────────────────────────────────────────────
 
@@ -98,9 +78,7 @@ class Actions(PaintingApp[str]):
     def action_redraw(self) -> None:
         """Forget what the terminal is thought to show and paint all of it."""
         self.screen.refresh(layout=True)
-        self.screen._compositor._dirty_regions.clear()
-        self.refresh(layout=True)
-        self.store.mark()
+        self._display(self.screen, self.screen._compositor.render_update(full=True))
 
     # ── stopping ────────────────────────────────────────────────────────────────────────────
 
@@ -202,115 +180,7 @@ class Actions(PaintingApp[str]):
             self.main.composer.text = text
             self.main.composer.move_cursor(self.main.composer.document.end)
 
-    # ── approvals ───────────────────────────────────────────────────────────────────────────
-
-    async def on_approvals_screen_wanted(self, message: ApprovalsScreen.Wanted) -> None:
-        match message.verb:
-            case "later":
-                await self.action_view("1")
-            case "allow":
-                self.go(lambda: self.resolve(message.card, "allow-once"))
-            case "deny":
-                self.go(lambda: self.resolve(message.card, "deny"))
-            case "reason":
-                self._deny_with_reason(message.card)
-            case "always":
-                self._always_page(message.card)
-            case "batch":
-                self._batch_page()
-            case _:
-                self._queue_filter()
-
-    async def resolve(self, card: str, decision: str, reason: str = "") -> None:
-        params = {"id": card, "decision": decision}
-        if reason:
-            params["reason"] = reason
-        answer = await self.link.call("exec.approval.resolve", params)
-        if answer is None:
-            self.keeper.again()
-        else:
-            self.store.queue.resolved(_decided(answer, card, decision, reason))
-        self.store.mark(*Pane)
-
-    def _deny_with_reason(self, card: str) -> None:
-        from claw_tui.screens.ask import Prompt
-
-        def done(reason: str | None) -> None:
-            if reason is None:
-                self.keeper.again()
-                self.store.mark(*Pane)
-            else:
-                self.go(lambda: self.resolve(card, "deny", reason.strip()))
-
-        self.push_screen(
-            Prompt(
-                "Deny, because…  (the model reads this)",
-                hint="enter deny · esc back",
-                needed="write a reason, or esc and n to deny",
-            ),
-            done,
-        )
-
-    def _always_page(self, card_id: str) -> None:
-        from claw_tui.screens.ask import ArmedPage
-        from claw_tui.widgets.cardpaint import always_lines
-
-        card = self.store.queue.pending.get(card_id)
-        if card is None or card.always.refusal:
-            return
-
-        def done(yes: bool | None) -> None:
-            if yes:
-                self.go(lambda: self.resolve(card_id, "allow-always"))
-
-        self.push_screen(
-            ArmedPage(
-                f"always:{card_id}",
-                "Allow always?",
-                lambda width: always_lines(card, width, self.ink),
-            ),
-            done,
-        )
-
-    def _batch_page(self) -> None:
-        from claw_tui.screens.ask import ArmedPage
-        from claw_tui.widgets.cardpaint import batch_lines
-
-        queue = self.store.queue
-        cards = [card for card in queue.ordered() if card.id in queue.marked]
-
-        def done(yes: bool | None) -> None:
-            for card in cards if yes else ():
-                if card.id in queue.pending:
-                    self.go(partial(self.resolve, card.id, "allow-once"))
-
-        subject = "batch:" + ",".join(card.id for card in cards)
-        self.push_screen(
-            ArmedPage(
-                subject,
-                f"{len(cards)} marked requests",
-                lambda width: batch_lines(cards, width, self.ink),
-            ),
-            done,
-        )
-
-    def _queue_filter(self) -> None:
-        from claw_tui.screens.approvals import ApprovalsScreen
-
-        page = self.page
-        if isinstance(page, ApprovalsScreen):
-            self._prompt_filter(page.needle, page.filter)
-
     # ── prompts ─────────────────────────────────────────────────────────────────────────────
-
-    def _prompt_filter(self, needle: str, take: Callable[[str], None]) -> None:
-        from claw_tui.screens.ask import Prompt
-
-        def done(text: str | None) -> None:
-            if text is not None:
-                take(text.strip())
-
-        self.push_screen(Prompt("Filter", needle, "! inverts · empty: all · esc back"), done)
 
     def action_filter(self) -> None:
         """The session list's filter, from the list itself."""
@@ -320,7 +190,7 @@ class Actions(PaintingApp[str]):
             sessions.needle = needle
             sessions.pull()
 
-        self._prompt_filter(sessions.needle, take)
+        self.prompt_filter(sessions.needle, take)
 
     def action_command(self) -> None:
         from claw_tui.screens.ask import Prompt
@@ -417,11 +287,3 @@ class Actions(PaintingApp[str]):
             self.register_theme(theme)
         for problem in problems:
             self.store.notice("error", problem, hint="the theme before stays")
-
-
-def _decided(answer: Json, card: str, decision: str, reason: str) -> Json:
-    """The record of the answer, or what we know of it from a gateway that returns none."""
-    record = answer.get("record")
-    if isinstance(record, dict):
-        return record
-    return {"id": card, "decision": decision, "reason": reason, "resolvedBy": "you"}

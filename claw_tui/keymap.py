@@ -269,6 +269,8 @@ def hints(facts: Facts) -> tuple[list[tuple[str, str]], tuple[str, str] | None]:
             ids = ["nav.type"]
             ids += ["nav.approvals"] if facts.waiting else []
             ids += ["nav.stop"] if facts.running else []
+            if not facts.pane:  # a view without panes of its own
+                return [*pick(*ids), ("1", "console")], ("?", "all keys")
             ids += ["list.down", "list.open", "nav.next"]
             ids += ["list.filter"] if facts.pane == "sessions" else ["nav.copy"]
             keys = pick(*ids)

@@ -102,13 +102,12 @@ class LinkTask:
 
     async def resync(self) -> None:
         """Everything the screen shows, from the start: subscribe first, so nothing is missed."""
-        live = await self._maybe("trace.subscribe", {})
+        self.store.set_live(await self._maybe("trace.subscribe", {}))
         self.store.set_status(await self._maybe("status", {}))
         self.store.set_sessions(await self._maybe("sessions.list", {"limit": 1000}))
         self.store.set_approvals(await self._maybe("exec.approval.list", {}))
         self.store.set_approval_history(await self._maybe("approval.history", {"limit": 100}))
         await self.load_history(self.store.selected)
-        self.store.set_live(live)
 
     async def load_history(self, key: str) -> None:
         self.store.set_history(

@@ -31,6 +31,8 @@ class MainScreen(Page):
         self.pane = "conversation"
         self.zoomed = False
         self._stale: set[Pane] = set(Pane)
+        self._started = False
+        """Whether the composer has had the keys; before that the first frame says TYPE too."""
 
     def compose(self) -> ComposeResult:
         yield StatusBar()
@@ -62,7 +64,7 @@ class MainScreen(Page):
 
     @property
     def mode(self) -> str:  # type: ignore[override]  # a constant in pages without a text field
-        return "TYPE" if self.composer.has_focus else "NAV"
+        return "TYPE" if self.composer.has_focus or not self._started else "NAV"
 
     @property
     def pane_name(self) -> str:
@@ -148,6 +150,7 @@ class MainScreen(Page):
         self.composer.focus()
 
     def on_descendant_focus(self) -> None:
+        self._started = True
         for bar in (ModeBar, HintBar, ToastBar):
             self.query_one(bar).refresh()
         self.set_class(self.mode == "TYPE", "-typing")

@@ -8,15 +8,12 @@ from claw_tui.store.blocks import (
     LIVE_CLIP,
     Block,
     BlockKind,
-    Growing,
     RunInfo,
     ToolInfo,
     ToolStatus,
     clip_output,
 )
 from claw_tui.store.wire import Json, flag, maybe_num, num, obj, text
-
-ENDED = ("done", "failed", "aborted", "interrupted")
 
 DECISIONS = {
     "allow-once": "allowed once",
@@ -252,6 +249,19 @@ class Conversation:
                 return block
         return None
 
+    def unfinished(self) -> list[str]:
+        """Ids of the runs that are queued or going on, as far as is known here."""
+        going = [r for r, b in self.runs.items() if b.run is not None and b.run.status == "running"]
+        return list(dict.fromkeys([*self.queued, *going]))
+
+    def forget_run(self, run_id: str) -> None:
+        """Drop everything about a run, so that a replay can tell it again."""
+        self.blocks = [block for block in self.blocks if block.run_id != run_id]
+        self.tools = {call: b for call, b in self.tools.items() if b.run_id != run_id}
+        for known in (self.queued, self.runs, self.tails, self.seqs):
+            known.pop(run_id, None)
+        self.generation += 1
+
     def reload(self, history: list[Block]) -> None:
         """Put stored history under what is live. Runs still going keep their live blocks;
         ended runs take the stored ones, with the timings and decisions only live ones know."""
@@ -322,9 +332,3 @@ def decision_words(decision: object, reason: str, *, asked: bool = True) -> str:
         words = DECISIONS.get(decision, decision)
         return f"{words}: {reason}" if reason and decision == "deny" else words
     return "expired" if asked else ""
-
-
-def fresh_growing(text_: str) -> Growing:
-    grown = Growing()
-    grown.append(text_)
-    return grown

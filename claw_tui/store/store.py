@@ -196,10 +196,23 @@ class Store:
         self.mark(Pane.CONVERSATION)
 
     def set_live(self, payload: Json) -> None:
-        """Replay of the runs that were going on when we subscribed."""
-        for run in objs(payload.get("live")):
+        """Replay of the runs that were going on when we subscribed. It is the whole truth about
+        them: what was seen of them before is replaced, and a run that is not in it has ended
+        while nobody listened; the stored history says how."""
+        if "live" not in payload:
+            return
+        live = objs(payload.get("live"))
+        ids = {text(run, "runId") for run in live}
+        for conversation in self.conversations.values():
+            for run_id in conversation.unfinished():
+                conversation.forget_run(run_id)
+                if run_id not in ids:
+                    conversation.loaded = False
+                    self.sessions.run_state(conversation.key, run_id, "done", 0)
+        for run in live:
             for event in objs(run.get("events")):
                 self.apply("trace", event)
+        self.mark(Pane.CONVERSATION, Pane.SESSIONS)
 
     def set_approvals(self, payload: Json) -> None:
         if self.queue.replace(objs(payload.get("approvals"))):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from rich.console import RenderableType
+from textual.screen import Screen
 from textual.widgets import Input
 
 from claw_tui.app import ClawApp
@@ -265,6 +267,20 @@ async def test_wide_input_wraps_on_cells_and_keeps_the_cursor() -> None:
         await c.settled()
         assert box.size.height == 6
         assert box.region.contains(*box.cursor_screen_offset)
+
+
+async def test_ctrl_l_paints_everything_again() -> None:
+    async with console() as c:
+        frames: list[object] = []
+        show = c.app._display
+
+        def seen(screen: Screen[object], renderable: RenderableType | None) -> None:
+            frames.append(renderable)
+            show(screen, renderable)
+
+        c.app._display = seen  # type: ignore[method-assign]  # listens, then does the same
+        await c.press("ctrl+l")
+        assert any(type(frame).__name__ == "LayoutUpdate" for frame in frames)
 
 
 async def test_idle_paints_nothing() -> None:

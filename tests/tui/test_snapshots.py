@@ -3,6 +3,7 @@ looking at them."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -97,6 +98,11 @@ async def paused(c: Console) -> None:
 
 async def lost(c: Console) -> None:
     await story(c)
+
+    async def never(seconds: float) -> None:
+        await asyncio.Event().wait()
+
+    c.app.link._sleep = never  # the picture is of the time before the next try
     c.client.refuse_connect = True
     c.client.lose("the engine closed the connection")
     await c.settled()

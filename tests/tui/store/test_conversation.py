@@ -262,6 +262,29 @@ def test_attached_in_the_middle_the_replay_shows_the_run() -> None:
     assert Pane.CONVERSATION in store.take_dirty()
 
 
+def test_a_replay_after_a_lost_connection_tells_each_run_once() -> None:
+    store, s = Store(), Script()
+    events = tool_story(s, "x")
+    for event in events[:6]:
+        store.apply("trace", event)
+    merged = {**events[5], "data": {"callId": "c1", "delta": "Let me look."}}
+    replay = [*events[:4], merged, *events[6:9]]
+    store.set_live({"live": [{"runId": "7f3a9c", "sessionKey": MAIN, "events": replay}]})
+    assert kinds(store.conversation()) == ["user", "run", "text", "tool"]
+    assert store.conversation().blocks[2].text == "Let me look."
+
+
+def test_a_run_that_ended_unheard_is_told_by_history() -> None:
+    store, s = Store(), Script()
+    for event in tool_story(s, "x")[:8]:
+        store.apply("trace", event)
+    store.set_live({"live": []})
+    store.set_history(MAIN, {"messages": stored("x")})
+    assert kinds(store.conversation()) == ["user", "run", "text", "tool", "text"]
+    assert store.conversation().active_run() is None
+    assert store.sessions.rows[MAIN].state == "idle"
+
+
 def test_unknown_and_malformed_events_change_nothing() -> None:
     store = Store()
     for payload in (None, [], {"kind": 3}, {"runId": "r", "seq": "x", "kind": "odd", "data": 1}):
