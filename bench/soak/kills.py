@@ -117,8 +117,10 @@ class _Chain:
                     await self._talk(hand)
                 if not hand.lost.is_set():
                     self.counts["kill:at rest"] += 1
-            except (ConnectionLost, NoEngine, TimeoutError):
+            except (ConnectionLost, NoEngine):
                 pass
+            except TimeoutError:
+                self.counts["kill:after a long wait"] += 1
             life.kill()
             await life.end()
             await hand.close()

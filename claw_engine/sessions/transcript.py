@@ -198,6 +198,15 @@ class Transcript:
         """Every entry on the path to the leaf that is in memory, oldest first."""
         return tuple(self._tree.path())
 
+    def customs(self, custom_type: str) -> tuple[Mapping[str, object], ...]:
+        """Data of the `custom` entries of one type on the loaded path to the leaf, oldest first."""
+        return tuple(
+            data
+            for entry in self._tree.path()
+            if entry.kind == "custom" and entry.data.get("customType") == custom_type
+            if isinstance(data := entry.data.get("data"), dict)
+        )
+
     # -- writing -------------------------------------------------------------------------------
 
     def branch(self, entry_id: str | None) -> None:
