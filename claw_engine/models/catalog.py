@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from claw_engine.models import openai, resolve
 from claw_engine.models.base import Model, ModelConfigError, ModelRef
+from claw_engine.models.codecs.openai_chat import TurnMemos
 from claw_engine.models.openai import OpenAIChatModel
 from claw_engine.models.rehearsal import API as REHEARSAL_API
 from claw_engine.models.rehearsal import REHEARSAL, RehearsalModel
@@ -31,6 +32,7 @@ class Models:
         self._world = world
         self._transport = Transport(world.clock, timeouts)
         self._rules = RuleBook()
+        self._memos = TurnMemos()
 
     def resolve(self, settings: Settings) -> ModelRef:
         """The default model. Raises ModelConfigError when the named one cannot be used."""
@@ -45,9 +47,9 @@ class Models:
         match ref.api:
             case openai.API:
                 resolve.require_web_address(ref.base_url or "", ref.provider)
-                return OpenAIChatModel(ref, self._world, self._transport, self._rules)
+                return OpenAIChatModel(ref, self._world, self._transport, self._rules, self._memos)
             case api if api == REHEARSAL_API:
-                return RehearsalModel(self._world.clock, ref)
+                return RehearsalModel(self._world.clock, ref, self._memos)
             case _:
                 raise resolve.unspoken_api(ref.provider, ref.api)
 

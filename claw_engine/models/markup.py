@@ -55,48 +55,53 @@ class MarkupFilter:
     become an opener. After an opener nothing more is shown and `found` is true.
     """
 
-    __slots__ = ("_fenced", "_line", "_shown", "found")
+    __slots__ = ("_fenced", "_held", "_settled", "found")
 
     def __init__(self) -> None:
         self.found = False
         self._fenced = False
-        self._line = ""  # the line being written
-        self._shown = 0  # how many of its characters were let through
+        self._held = ""  # the start of the line, as long as it may become an opener
+        self._settled = False  # whether the rest of the line can be let through unseen
 
     def feed(self, text: str) -> str:
-        """Text that may be shown now."""
+        """Text that may be shown now. Costs the same however long the line has become."""
+        if self._settled and "\n" not in text and "\r" not in text:
+            return text
         out: list[str] = []
         for piece in text.splitlines(keepends=True):
             if self.found:
                 break
-            self._line += piece
-            out.append(self._advance())
+            out.append(self._piece(piece))
         return "".join(out)
 
     def flush(self) -> str:
         """What was held back, at the end of the answer."""
-        return "" if self.found else self._release()
+        held, self._held = self._held, ""
+        return "" if self.found else held
 
-    def _advance(self) -> str:
-        head = self._line.lstrip()
-        ended = self._line.endswith(("\n", "\r"))
+    def _piece(self, piece: str) -> str:
+        ended = piece.endswith(("\n", "\r"))
+        if self._settled:
+            self._settled = not ended
+            return piece
+        line = self._held + piece
+        head = line.lstrip()
         if not self._fenced and head.startswith(_OPENERS):
             self.found = True
             return ""
-        if not ended and not self._fenced and _may_open(head):
+        if not ended and (_may_fence(head) or (not self._fenced and _may_open(head))):
+            self._held = line
             return ""
-        text = self._release()
-        if ended:
-            if _FENCE.match(self._line):
-                self._fenced = not self._fenced
-            self._line, self._shown = "", 0
-        return text
-
-    def _release(self) -> str:
-        text = self._line[self._shown :]
-        self._shown = len(self._line)
-        return text
+        if _FENCE.match(line):
+            self._fenced = not self._fenced
+        self._held, self._settled = "", not ended
+        return line
 
 
 def _may_open(head: str) -> bool:
     return any(opener.startswith(head) for opener in _OPENERS)
+
+
+def _may_fence(head: str) -> bool:
+    """Whether more text could still make a code fence of it."""
+    return head in ("", "`", "``", "~", "~~")

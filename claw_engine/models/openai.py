@@ -16,6 +16,7 @@ from claw_engine.models.base import (
     Request,
 )
 from claw_engine.models.codecs import openai_chat
+from claw_engine.models.codecs.openai_chat import TurnMemos
 from claw_engine.models.codecs.openai_stream import ChatStreamDecoder
 from claw_engine.models.errors import secrets_of
 from claw_engine.models.rules import ReasoningReplay, RuleBook
@@ -28,8 +29,16 @@ API = "openai-completions"
 class OpenAIChatModel:
     """One model of one provider. Cheap to make; transport and rule book are shared."""
 
-    def __init__(self, ref: ModelRef, world: World, transport: Transport, rules: RuleBook) -> None:
+    def __init__(
+        self,
+        ref: ModelRef,
+        world: World,
+        transport: Transport,
+        rules: RuleBook,
+        memos: TurnMemos | None = None,
+    ) -> None:
         self._ref = ref
+        self._memos = memos or TurnMemos()
         self._world = world
         self._transport = transport
         self._rules = rules
@@ -42,7 +51,8 @@ class OpenAIChatModel:
         """The bytes to send under the rules known now."""
         if request.model != self._ref:  # this object speaks to its own model only
             request = replace(request, model=self._ref)
-        return openai_chat.encode(request, self._rules.rules(self._ref), self._headers())
+        rules = self._rules.rules(self._ref)
+        return openai_chat.encode(request, rules, self._headers(), self._memos.under(rules))
 
     async def stream(self, encoded: Encoded, request: Request) -> AsyncGenerator[ModelEvent, None]:
         """Send and yield events until `Finished`.

@@ -29,6 +29,7 @@ from claw_engine.models.base import (
     UsageSeen,
 )
 from claw_engine.models.codecs import openai_chat
+from claw_engine.models.codecs.openai_chat import TurnMemos
 from claw_engine.models.errors import ProviderError, status_error
 from claw_engine.models.rehearsal_script import Call, Fail, Long, Speak, Step, script
 from claw_engine.models.rules import WireRules
@@ -50,9 +51,12 @@ _CHARS_PER_TOKEN = 4
 class RehearsalModel:
     """Plays `rehearsal_script`. `clock` paces `long` and `fail: slow`."""
 
-    def __init__(self, clock: Clock, ref: ModelRef = REHEARSAL) -> None:
+    def __init__(
+        self, clock: Clock, ref: ModelRef = REHEARSAL, memos: TurnMemos | None = None
+    ) -> None:
         self._clock = clock
         self._ref = ref
+        self._memos = memos or TurnMemos()
 
     @property
     def ref(self) -> ModelRef:
@@ -60,7 +64,8 @@ class RehearsalModel:
 
     def encode(self, request: Request) -> Encoded:
         """The body that an OpenAI-compatible server would receive; nobody does."""
-        return openai_chat.encode(request, WireRules(), {})
+        rules = WireRules()
+        return openai_chat.encode(request, rules, {}, self._memos.under(rules))
 
     async def stream(self, encoded: Encoded, request: Request) -> AsyncGenerator[ModelEvent, None]:
         """Play the script for `request`. Raises ModelError for the `fail` verb."""

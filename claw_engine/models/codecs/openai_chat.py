@@ -34,11 +34,56 @@ def wire_text(text: str) -> str:
     return text
 
 
-def encode(request: Request, rules: WireRules, headers: Mapping[str, str]) -> Encoded:
+class TurnMemo:
+    """Encoded turns of earlier requests, by identity: a conversation is encoded once.
+
+    One for each set of wire rules; bounded, and emptied when full.
+    """
+
+    def __init__(self, rules: WireRules, limit: int = 4096) -> None:
+        self.rules = rules
+        self._limit = limit
+        # The turn is kept so that its id() cannot be used again.
+        self._known: dict[int, tuple[Turn, bytes, tuple[Span, ...]]] = {}
+
+    def fragment(self, turn: Turn) -> tuple[bytes, tuple[Span, ...]]:
+        """The bytes of a turn and its spans, counted from its own start."""
+        known = self._known.get(id(turn))
+        if known is None:
+            writer = _Writer()
+            _turn(writer, turn, self.rules)
+            if len(self._known) >= self._limit:
+                self._known.clear()
+            known = self._known[id(turn)] = (turn, *writer.finish())
+        return known[1], known[2]
+
+
+class TurnMemos:
+    """A memo for each set of rules in use; shared by all models of an engine."""
+
+    def __init__(self) -> None:
+        self._memos: dict[WireRules, TurnMemo] = {}
+
+    def under(self, rules: WireRules) -> TurnMemo:
+        """The memo of these rules."""
+        memo = self._memos.get(rules)
+        if memo is None:
+            memo = self._memos[rules] = TurnMemo(rules)
+        return memo
+
+
+def encode(
+    request: Request,
+    rules: WireRules,
+    headers: Mapping[str, str],
+    memo: TurnMemo | None = None,
+) -> Encoded:
     """The exact body for `request`; spans are sorted, disjoint and cover it all.
 
-    Keys and their order follow OpenClaw 2026.2.26's request (`store` is never sent).
+    Keys and their order follow OpenClaw 2026.2.26's request (`store` is never sent). `memo` must
+    have been made for the same rules.
     """
+    memo = memo or TurnMemo(rules)
     writer = _Writer()
     writer.glue('{"model":' + _encode_json(request.model.id) + ',"messages":[')
     first = True
@@ -49,7 +94,7 @@ def encode(request: Request, rules: WireRules, headers: Mapping[str, str]) -> En
         if not first:
             writer.glue(",")
         first = False
-        _turn(writer, turn, rules)
+        writer.fragment(*memo.fragment(turn))
     writer.glue('],"stream":true,"stream_options":{"include_usage":true}')
     limit = request.max_tokens or request.model.max_tokens
     if limit:
@@ -168,6 +213,19 @@ class _Writer:
     def raw(self, part: Part) -> None:
         """A part whose text is JSON already."""
         self._part(part.id, part.text, json_string=False)
+
+    def fragment(self, data: bytes, spans: tuple[Span, ...]) -> None:
+        """Bytes written before; glue at their start joins the glue that is open."""
+        base = self._position
+        for span in spans:
+            if span.part_id is not None:
+                self._position = base + span.start
+                self._close_glue()
+                end = base + span.end
+                self._spans.append(Span(span.part_id, self._position, end, span.encoding))
+                self._glue_start = end
+        self._chunks.append(data)
+        self._position = base + len(data)
 
     def finish(self) -> tuple[bytes, tuple[Span, ...]]:
         self._close_glue()
