@@ -37,8 +37,12 @@ def transcript_names(disk: Disk, sessions_dir: Path) -> list[str]:
     """Names of the live transcripts of a folder (archives and locks excluded), sorted."""
     if not disk.exists(sessions_dir):
         return []
-    names = disk.listdir(sessions_dir)
-    return sorted(n for n in names if n.endswith(SUFFIX) and valid_session_id(n[: -len(SUFFIX)]))
+    return sorted(filter(is_transcript, disk.listdir(sessions_dir)))
+
+
+def is_transcript(name: str) -> bool:
+    """Whether a file name is that of a live transcript."""
+    return name.endswith(SUFFIX) and valid_session_id(name[: -len(SUFFIX)])
 
 
 def inspect(disk: Disk, sessions_dir: Path, names: Collection[str]) -> list[Found]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 from weakref import WeakValueDictionary
@@ -17,21 +17,32 @@ from weakref import WeakValueDictionary
 from claw_engine.events import Event, Notice
 from claw_engine.messages import Message
 from claw_engine.paths import StateDir, contains
+from claw_engine.sessions import lifecycle
+from claw_engine.sessions.archive import Reason
+from claw_engine.sessions.edits import ResolveModel, patched
 from claw_engine.sessions.entries import StoredMessage, read_entry
 from claw_engine.sessions.entry import SessionEntry, named_path, transcript_path
 from claw_engine.sessions.events import SessionsChanged
+from claw_engine.sessions.hold import TranscriptHold
 from claw_engine.sessions.index import SessionIndex
 from claw_engine.sessions.keys import MAIN, SessionKey
+from claw_engine.sessions.maintenance import Limits
 from claw_engine.sessions.rows import SessionRow, matches, preview_of, row
 from claw_engine.sessions.transcript import Transcript
+from claw_engine.sessions.upkeep import CleanupResult
 from claw_engine.storage.errors import StateDiskError
+from claw_engine.storage.foreign_lock import MAX_HOLD_S, FileLocks, sweep
 from claw_engine.storage.jsonl import parse_line, tail
-from claw_engine.world import World
+from claw_engine.world import Timer, World
 
 log = logging.getLogger(__name__)
 
 KEPT_OPEN = 32
 """Transcripts kept in memory although nobody holds them."""
+IDLE_S = 600.0
+"""Seconds after which an unused transcript leaves memory."""
+SEARCHED = 64
+"""Entries looked through before other tasks get a turn."""
 PREVIEW_BATCH = 32
 """Ends of files read in one disk call."""
 PREVIEW_LINES = 12
@@ -39,6 +50,7 @@ PREVIEW_LINES = 12
 
 
 Texts: TypeAlias = list[str]  # inside the class `list` is the method
+Entries: TypeAlias = list[SessionEntry]
 
 
 class Sessions:
@@ -54,20 +66,31 @@ class Sessions:
         workspace: Callable[[str], Path] | None = None,
         durability: str = "power",
     ) -> None:
-        self._world = world
-        self._state_dir = state_dir
+        self._world = self.world = world
+        self._state_dir = self.state_dir = state_dir
         self._publish = publish
         self._workspace = workspace or state_dir.workspace
         self._durability = durability
         self._opening: dict[Path, asyncio.Task[Transcript]] = {}
         self._live: WeakValueDictionary[Path, Transcript] = WeakValueDictionary()
-        self._recent: OrderedDict[Path, Transcript] = OrderedDict()
+        self._recent: OrderedDict[Path, tuple[Transcript, float]] = OrderedDict()
+        self._idle_timer: Timer | None = None
         self._previews: dict[Path, tuple[tuple[int, int], str]] = {}
-        self.index = SessionIndex(world, state_dir, publish, default_agent)
+        self.locks = FileLocks(world)
+        self.index = SessionIndex(world, state_dir, publish, default_agent, self.locks)
 
     async def open(self) -> None:
-        """Read the index of every agent. Raises StateDiskError."""
+        """Read the index of every agent; dead write locks go. Raises StateDiskError, LockHeld.
+
+        The state directory's own lock must be held: locks of earlier engines are taken for dead.
+        """
+        disk, now = self._world.disk, self._world.clock.now_ms()
+        await disk.run(sweep, self._state_dir.root, now)
         await self.index.load_all()
+
+    def configure(self, default_agent: str, *, global_scope: bool = False) -> None:
+        """Which agent bare keys belong to, and whether all main sessions are one."""
+        self.index.configure(default_agent, global_scope=global_scope)
 
     def key(self, key: str | SessionKey) -> SessionKey:
         """The canonical key. Raises InvalidSessionKey."""
@@ -89,7 +112,7 @@ class Sessions:
         Raises StateDiskError, ForeignTranscript, InvalidSessionKey.
         """
         entry = await self.index.ensure(key)
-        path = self._path(entry)
+        path = self.path(entry)
         live = self._live.get(path)
         if live is not None:
             self._touch(path, live)
@@ -107,15 +130,97 @@ class Sessions:
         if entry is None or not entry.session_id or limit <= 0:
             return ()
         transcript = await self.transcript(key)
-        return transcript.history()[-limit:]
+        return await transcript.recent(limit)
+
+    async def hold(
+        self,
+        key: str | SessionKey,
+        *,
+        timeout_s: float | None = None,
+        max_hold_s: float = MAX_HOLD_S,
+        on_lost: Callable[[], None] | None = None,
+    ) -> TranscriptHold:
+        """The session's transcript with OpenClaw's lock on it, for the length of a run.
+
+        `max_hold_s` should be the run's timeout and two minutes more; `on_lost` is called when
+        the lock was taken away after that. Raises LockHeld, and what `transcript` raises.
+        """
+        talk = await self.transcript(key)
+        hold = TranscriptHold(self.locks, talk, max_hold_s=max_hold_s, on_lost=on_lost)
+        await hold.acquire(timeout_s)
+        return hold
+
+    # -- the life of a session -----------------------------------------------------------------
+
+    async def reset(self, key: str | SessionKey, reason: Reason = "reset") -> SessionEntry:
+        """Begin the session anew; the old transcript is archived, a few settings stay.
+
+        Whoever still writes to the old transcript gets SessionEnded: stop its run first. Raises
+        StateDiskError, LockHeld; the session is then as it was, or begun anew with the old
+        transcript still under its old name.
+        """
+        return await lifecycle.reset(self, key, reason)
+
+    async def delete(
+        self, key: str | SessionKey, *, keep_transcript: bool = False
+    ) -> tuple[Path, ...] | None:
+        """Take a session away; where its transcript went, or None when there is no such session.
+
+        Raises InvalidRequest for a main session, StateDiskError, LockHeld.
+        """
+        return await lifecycle.delete(self, key, keep_transcript=keep_transcript)
+
+    async def patch(
+        self,
+        key: str | SessionKey,
+        fields: Mapping[str, object],
+        resolve_model: ResolveModel | None = None,
+    ) -> SessionEntry:
+        """Change settings by their names in the file; None clears one. Raises InvalidRequest."""
+        wanted = self.key(key)
+        others = self.index.of_agent(wanted.agent_id) if "label" in fields else ()
+        return await self.update(
+            wanted, lambda entry: patched(entry, wanted, fields, others, resolve_model)
+        )
+
+    async def fork(
+        self, parent: str | SessionKey, key: str | SessionKey, max_tokens: int = 100_000
+    ) -> SessionEntry:
+        """Make a new session that begins with what its parent's model reads.
+
+        A parent of more than `max_tokens` (0 = no limit), without an answer, or unknown is not
+        copied: the session then begins empty. An existing session is left alone.
+        """
+        return await lifecycle.fork(self, parent, key, max_tokens)
+
+    async def cleanup(
+        self,
+        limits: Limits,
+        *,
+        dry_run: bool,
+        active: Iterable[str] = (),
+        agent_id: str | None = None,
+    ) -> tuple[CleanupResult, ...]:
+        """Upkeep of one agent's folder or of all; with `limits.enforce` false nothing is done.
+
+        `active` are keys that must stay (running, or shown to somebody).
+        """
+        agents = (agent_id,) if agent_id is not None else self.index.agents()
+        keys = frozenset(str(self.key(key)) for key in active)
+        done = not dry_run and limits.enforce
+        return tuple([await lifecycle.cleanup(self, a, limits, keys, done=done) for a in agents])
 
     async def list(self, limit: int | None = None, search: str = "") -> tuple[SessionRow, ...]:
         """Rows, newest first; runs of cron jobs are hidden. Reads memory and ends of files."""
-        wanted = [
-            entry
-            for entry in self.index.list()
-            if not self.key(entry.key).is_cron_run and (not search or matches(entry, search))
-        ][:limit]
+        wanted: Entries = []
+        for number, entry in enumerate(self.index.list()):
+            if limit is not None and len(wanted) >= limit:
+                break
+            if search and number % SEARCHED == SEARCHED - 1:
+                await asyncio.sleep(0)
+            hidden = ":run:" in entry.key and self.key(entry.key).is_cron_run
+            if not hidden and (not search or matches(entry, search)):
+                wanted.append(entry)
         previews: Texts = []
         for start in range(0, len(wanted), PREVIEW_BATCH):
             previews += await self._previews_of(wanted[start : start + PREVIEW_BATCH])
@@ -127,22 +232,40 @@ class Sessions:
         for transcript in tuple(self._live.values()):
             await transcript.close()
         await self.index.close()
+        await self.locks.close()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
 
-    def _path(self, entry: SessionEntry) -> Path:
+    def path(self, entry: SessionEntry) -> Path:
+        """Where the entry's transcript is. Raises ForeignTranscript."""
         return transcript_path(self._folder(entry), entry)
+
+    async def end_transcript(self, path: Path) -> None:
+        """Let nobody write to a transcript any more; what waits is written first."""
+        opening = self._opening.get(path)
+        if opening is not None:
+            await asyncio.gather(opening, return_exceptions=True)
+        live = self._live.pop(path, None)
+        self._recent.pop(path, None)
+        self._previews.pop(path, None)
+        if live is not None:
+            await live.end()
 
     def _folder(self, entry: SessionEntry) -> Path:
         return self._state_dir.sessions_dir(self.key(entry.key).agent_id)
 
     async def _open(self, entry: SessionEntry, path: Path) -> Transcript:
+        agent_id = self.key(entry.key).agent_id
         transcript = Transcript(
             self._world,
             path,
             entry.session_id,
-            str(self._workspace(self.key(entry.key).agent_id)),
+            str(self._workspace(agent_id)),
             session_key=entry.key,
             durability=self._durability,
-            before_first_write=self.index.flush,
+            before_first_write=lambda: self.index.commit(agent_id),
+            locks=self.locks,
         )
         await transcript.open()
         if transcript.repairs:
@@ -152,14 +275,28 @@ class Sessions:
         return transcript
 
     def _touch(self, path: Path, transcript: Transcript) -> None:
-        self._recent[path] = transcript
+        now = self._world.clock.monotonic()
+        self._recent[path] = (transcript, now)
         self._recent.move_to_end(path)
-        if len(self._recent) <= KEPT_OPEN:
-            return
-        surplus = len(self._recent) - KEPT_OPEN
-        settled = [path for path, transcript in self._recent.items() if transcript.settled]
-        for old in settled[:surplus]:
-            del self._recent[old]
+        if self._idle_timer is None:
+            self._idle_timer = self._world.clock.call_later(IDLE_S, self._evict_idle)
+        if len(self._recent) > KEPT_OPEN:
+            self._evict(len(self._recent) - KEPT_OPEN, now)
+
+    def _evict_idle(self) -> None:
+        self._idle_timer = None
+        now = self._world.clock.monotonic()
+        self._evict(len(self._recent), now - IDLE_S)
+        if self._recent:
+            oldest = next(iter(self._recent.values()))[1]
+            wait = max(1.0, oldest + IDLE_S - now)
+            self._idle_timer = self._world.clock.call_later(wait, self._evict_idle)
+
+    def _evict(self, most: int, before: float) -> None:
+        """Forget settled transcripts last used at or before `before`, the oldest first."""
+        old = [p for p, (talk, used) in self._recent.items() if used <= before and talk.settled]
+        for path in old[:most]:
+            del self._recent[path]
 
     def _tell_repairs(self, entry: SessionEntry, transcript: Transcript) -> None:
         log.warning("transcript mended: key=%s %s", entry.key, " ".join(transcript.repairs))

@@ -154,6 +154,11 @@ class Transcript:
         return self._tree.leaf_id
 
     @property
+    def cwd(self) -> str:
+        """The working folder its header names."""
+        return self._header.cwd
+
+    @property
     def settled(self) -> bool:
         """Nothing waits to be written."""
         return not self._unwritten and self._writer.idle

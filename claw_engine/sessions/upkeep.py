@@ -1,0 +1,84 @@
+"""Moves and removes files of a sessions folder. Synchronous: runs on the disk executor.
+
+Decides nothing (see maintenance.py); never follows a symlink.
+"""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from claw_engine.sessions.archive import Reason, archive_path
+from claw_engine.sessions.maintenance import STORE, Action, FileInfo
+from claw_engine.storage.errors import disk_error
+from claw_engine.world import Disk
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupResult:
+    """What a cleanup did, or would do (`done` false: dry run, or the mode is `warn`).
+
+    `failed` are steps that did not work, each with the reason in words.
+    """
+
+    agent_id: str
+    done: bool
+    actions: tuple[Action, ...]
+    failed: tuple[tuple[Action, str], ...] = ()
+
+    @property
+    def freed_bytes(self) -> int:
+        failed = {action for action, _ in self.failed}
+        return sum(a.size for a in self.actions if a.deed in ("delete", "drop") and a not in failed)
+
+
+def survey(disk: Disk, folder: Path) -> list[FileInfo]:
+    """Every file of the folder; links are not followed. Raises StateDiskError."""
+    found: list[FileInfo] = []
+    try:
+        if not disk.exists(folder):
+            return []
+        for name in sorted(disk.listdir(folder)):
+            try:
+                info = (folder / name).lstat()
+            except FileNotFoundError:
+                continue
+            regular = stat.S_ISREG(info.st_mode)
+            found.append(FileInfo(name, info.st_size, info.st_mtime_ns // 1_000_000, regular))
+    except OSError as error:
+        raise disk_error(error, folder) from error
+    return found
+
+
+def archive(disk: Disk, path: Path, reason: Reason, now_ms: int) -> Path | None:
+    """Rename a transcript to its archive name; None when there is none. Raises StateDiskError."""
+    try:
+        if path.is_symlink() or not disk.exists(path):
+            return None
+        number = 0
+        while disk.exists(target := archive_path(path, reason, now_ms, number)):
+            number += 1
+        disk.rename(path, target)
+    except OSError as error:
+        raise disk_error(error, path) from error
+    return target
+
+
+def delete(disk: Disk, path: Path) -> None:
+    """Remove a plain file. Raises StateDiskError."""
+    try:
+        if path.is_symlink():
+            return
+        disk.unlink(path, missing_ok=True)
+    except OSError as error:
+        raise disk_error(error, path) from error
+
+
+def rotate(disk: Disk, folder: Path, now_ms: int) -> None:
+    """Keep a copy of the store. OpenClaw renames it; a copy leaves no moment without one."""
+    source = folder / STORE
+    try:
+        disk.replace(folder / f"{STORE}.bak.{now_ms}", disk.read_bytes(source))
+    except OSError as error:
+        raise disk_error(error, source) from error
