@@ -48,8 +48,8 @@ class Fields(Mapping[str, object]):
     def get(self, key: str, default: object | T, /) -> object | T: ...
     def get(self, key: str, default: object = None, /) -> object:
         """A field; plain text and numbers cost no parse of the rest."""
-        if self._values is not None:
-            return self._values.get(key, default)
+        if self._values is not None or not (key.isascii() and key.isidentifier()):
+            return self._all().get(key, default)
         start = self.text.find(b'\n    "%s": ' % key.encode())
         if start < 0:
             return default
