@@ -8,13 +8,15 @@ from typing import Literal
 
 from claw_engine.agent.options import TIMEOUT_FIELD
 from claw_engine.agent.ports import RunResult, usage_json
-from claw_engine.agent.record import RUN_ID_FIELD
+from claw_engine.agent.record import RESUMED_FIELD, RUN_ID_FIELD, RUN_IDS_FIELD
+from claw_engine.agent.steering import TAKEN_FIELD
 from claw_engine.config.load import ConfigStore
 from claw_engine.config.redact import Redactor, redact_config
 from claw_engine.config.settings import Settings
 from claw_engine.gateway.ports import History, RunReport, SessionRow, Submission
 from claw_engine.inbox.dispatch import Dispatcher
 from claw_engine.inbox.model import InboundMessage
+from claw_engine.inbox.session_commands import Resetter, stopped
 from claw_engine.messages import TextBlock, UserMessage, message_to_json
 from claw_engine.models.base import ModelConfigError, ModelRef
 from claw_engine.models.catalog import Models
@@ -64,6 +66,49 @@ class IntakeAdapter:
         return self._dispatcher.live(session_key)
 
 
+class QueueAdapter:
+    """What waits, and sessions that begin anew, as the gateway's `QueuePort`."""
+
+    def __init__(
+        self, dispatcher: Dispatcher, sessions: Sessions, reset: Resetter,
+        named: Callable[[str], ModelRef],
+    ) -> None:  # fmt: skip
+        self._dispatcher = dispatcher
+        self._sessions = sessions
+        self._reset = reset
+        self._named = named
+
+    def drop(self, run_id: str) -> None:
+        self._dispatcher.drop(run_id)
+
+    def move(self, run_id: str, position: int) -> None:
+        self._dispatcher.move(run_id, position)
+
+    def blockers(self, run_id: str) -> Sequence[str]:
+        return self._dispatcher.blockers(run_id)
+
+    def interrupted(self) -> Sequence[Mapping[str, object]]:
+        return self._dispatcher.resumes.rows()
+
+    async def decide(self, run_id: str, action: Literal["resume", "discard"]) -> None:
+        await self._dispatcher.resumes.decide(run_id, action)
+
+    async def reset(self, key: str, reason: str) -> Mapping[str, object]:
+        return (await self._reset(key, reason)).raw
+
+    async def delete(self, key: str, *, keep_transcript: bool) -> Sequence[str] | None:
+        await stopped(self._dispatcher.clear, key)
+        gone = await self._sessions.delete(key, keep_transcript=keep_transcript)
+        return None if gone is None else [str(path) for path in gone]
+
+    async def patch(self, key: str, fields: Mapping[str, object]) -> Mapping[str, object]:
+        return (await self._sessions.patch(key, fields, self._resolve)).raw
+
+    def _resolve(self, name: str) -> tuple[str, str]:
+        ref = self._named(name)
+        return ref.provider, ref.id
+
+
 def report(run_id: str, result: RunResult) -> RunReport:
     """A run's end in the gateway's words."""
     return RunReport(
@@ -108,8 +153,11 @@ class SessionsAdapter:
             if isinstance(message, UserMessage):
                 message = _unstamped(message)
             raw = message_to_json(message)
-            run_id = raw.pop(RUN_ID_FIELD, None)
-            raw["__claw"] = {"id": stored.entry_id, "runId": run_id}
+            own: dict[str, object] = {"id": stored.entry_id, "runId": raw.pop(RUN_ID_FIELD, None)}
+            for name in (RUN_IDS_FIELD, TAKEN_FIELD, RESUMED_FIELD):
+                if name in raw:
+                    own[name] = raw.pop(name)
+            raw["__claw"] = own
             messages.append(raw)
         return History(
             entry.session_id if entry is not None else None,

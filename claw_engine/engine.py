@@ -19,7 +19,13 @@ from types import TracebackType
 from typing import Literal, Self
 
 from claw_engine import __version__
-from claw_engine.adapters import ConfigAdapter, IntakeAdapter, ModelsAdapter, SessionsAdapter
+from claw_engine.adapters import (
+    ConfigAdapter,
+    IntakeAdapter,
+    ModelsAdapter,
+    QueueAdapter,
+    SessionsAdapter,
+)
 from claw_engine.agent.options import workspace_of
 from claw_engine.agent.run import AgentDeps, AgentRuntime
 from claw_engine.approvals.broker import Broker
@@ -37,15 +43,17 @@ from claw_engine.inbox.builtin import builtin_commands
 from claw_engine.inbox.dispatch import Dispatcher
 from claw_engine.inbox.journal import Journal
 from claw_engine.inbox.ports import DispatchDeps
+from claw_engine.inbox.session_commands import SessionCommands, stopping_reset
 from claw_engine.lanes import DEFAULT_WIDTHS, Lanes
 from claw_engine.logs import Logs, level_number, start_logs
-from claw_engine.models.base import ModelConfigError
+from claw_engine.models.base import ModelConfigError, ModelRef
 from claw_engine.models.catalog import Models
 from claw_engine.notices import NoticeBoard, problem_notices
 from claw_engine.paths import StateDir
 from claw_engine.pauses import Pauses
 from claw_engine.protocol.names import ALL_SCOPES, Scope
 from claw_engine.runs import Runs
+from claw_engine.sessions.entry import SessionEntry
 from claw_engine.sessions.generation import state_generation
 from claw_engine.sessions.store import Sessions
 from claw_engine.storage.locks import HeldBy, Lock, acquire, foreign_locks
@@ -261,7 +269,17 @@ class Engine:
             approvals=self._broker,
             settings=self.settings,
         )
-        return Dispatcher(inbox, builtin_commands(inbox))
+        commands = builtin_commands(inbox)
+        dispatcher = Dispatcher(inbox, commands)
+        self._reset = stopping_reset(dispatcher.clear, self._begin_anew)
+        SessionCommands(inbox, self._reset, self._named_model).register(commands)
+        return dispatcher
+
+    async def _begin_anew(self, key: str, reason: str) -> SessionEntry:
+        return await self._sessions.reset(key)
+
+    def _named_model(self, name: str) -> ModelRef:
+        return self._models.named(self.settings(), name)
 
     def _parts(self) -> GatewayParts:
         world = self._world
@@ -279,6 +297,9 @@ class Engine:
             config=ConfigAdapter(self._config),
             host=self,
             background=self._processes,
+            queue=QueueAdapter(
+                self._dispatcher, self._sessions, self._reset, self._named_model
+            ),
         )
 
     def _warn_rules(self, sentence: str) -> None:
@@ -406,8 +427,7 @@ class Engine:
 
     def apply(self, settings: Settings) -> None:
         """Put a new configuration in force where it is not read on use anyway."""
-        for lane, width in lane_widths(settings).items():
-            self._lanes.configure(lane, width)
+        self._pauses.apply(lane_widths(settings))
         self._broker.timeout_ms = settings.approvals.timeout_ms
         if self._logs is not None:
             redactor = Redactor.from_settings(settings, settings.logging.redact_patterns)

@@ -111,7 +111,8 @@ class Ticket:
     async def acquire(self) -> int:
         """Wait for the session lane and then the global one; returns the wait in ms.
 
-        After `Lanes.reset` a run that is still going on holds no place any more. A cancelled wait leaves the lanes as if the ticket had never been there.
+        After `Lanes.reset` a run that is still going on holds no place any more. A cancelled wait
+        leaves the lanes as if the ticket had never been there.
         """
         try:
             await self._granted.wait()
@@ -226,8 +227,7 @@ class Lanes:
     def reset(self) -> None:
         """Start over with what waits, after a restart inside the process.
 
-        A new generation begins: runs of an older one keep going but hold no place and free none,
-        so that a zombie cannot corrupt the counters.
+        A new generation begins: runs of an older one keep going but hold no place and free none.
         """
         self._draining = False
         self.generation += 1

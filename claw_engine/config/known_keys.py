@@ -99,7 +99,7 @@ browser.snapshotDefaults: mode
 browser.ssrfPolicy: allowPrivateNetwork allowedHostnames dangerouslyAllowPrivateNetwork
   hostnameAllowlist
 canvasHost: enabled liveReload port root
-claw: approvalTimeoutMs permissionMode
+claw: approvalTimeoutMs permissionMode resume
 commands: allowFrom bash bashForegroundMs config debug native nativeSkills ownerAllowFrom
   ownerDisplay ownerDisplaySecret restart text useAccessGroups
 cron: enabled maxConcurrentRuns runLog sessionRetention store webhook webhookToken

@@ -175,6 +175,7 @@ class ConfigReader:
             cron=sections.read("cron", CronSettings),
             approvals=ApprovalsSettings.model_construct(timeout_ms=claw.approval_timeout_ms),
             permission_mode=claw.permission_mode,
+            resume=claw.resume,
             raw=MappingProxyType(raw),
             resolved=MappingProxyType(resolved),
             env=MappingProxyType(dict(env)),

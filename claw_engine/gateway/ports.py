@@ -124,6 +124,32 @@ class PausePort(Protocol):
 
     async def resume(self) -> None: ...
 
+    async def configure(self, lane: str, width: int | None) -> int:
+        """A lane's width, None for the configuration's; the one in force."""
+        ...
+
+
+class QueuePort(Protocol):
+    """What waits, runs that a restart cut short, and sessions that begin anew."""
+
+    def drop(self, run_id: str) -> None: ...
+
+    def move(self, run_id: str, position: int) -> None: ...
+
+    def blockers(self, run_id: str) -> Sequence[str]: ...
+
+    def interrupted(self) -> Sequence[Mapping[str, object]]: ...
+
+    async def decide(self, run_id: str, action: Literal["resume", "discard"]) -> None: ...
+
+    async def reset(self, key: str, reason: str) -> Mapping[str, object]:
+        """Stop the session's runs and begin it anew; its new entry. Raises ClawError."""
+        ...
+
+    async def delete(self, key: str, *, keep_transcript: bool) -> Sequence[str] | None: ...
+
+    async def patch(self, key: str, fields: Mapping[str, object]) -> Mapping[str, object]: ...
+
 
 class BackgroundPort(Protocol):
     """Commands that go on without a run."""
@@ -187,3 +213,4 @@ class GatewayParts:
     config: ConfigPort
     host: HostPort
     background: BackgroundPort | None = None
+    queue: QueuePort | None = None

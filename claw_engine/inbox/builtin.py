@@ -1,29 +1,41 @@
-"""The inbox's own commands: `/status`. Answers come from what is known, never from a model."""
+"""The inbox's own commands: `/status` and those of a session. Answers come from what is known."""
 
 from __future__ import annotations
 
 from claw_engine.errors import ClawError
 from claw_engine.inbox.commands import Command, CommandCall, Commands
+from claw_engine.inbox.overrides import settings_for
 from claw_engine.inbox.ports import DispatchDeps
+from claw_engine.inbox.queue_directive import describe
+from claw_engine.inbox.rules import channel_of, session_rules
+from claw_engine.runs import RunState
+from claw_engine.sessions.entry import SessionEntry
 
 
 def builtin_commands(deps: DispatchDeps) -> Commands:
-    """A registry with `/help` and `/status`; other rooms register theirs at wiring."""
+    """A registry with `/help` and `/status`; more is registered at wiring."""
     commands = Commands()
 
     async def status(call: CommandCall) -> str:
-        return status_text(deps, call.session_key)
+        return status_text(deps, call.session_key, channel_of(call.message))
 
     commands.register(Command("/status", "says which model answers and what is going on", status))
     return commands
 
 
-def status_text(deps: DispatchDeps, session_key: str) -> str:
+def status_text(deps: DispatchDeps, session_key: str, channel: str = "console") -> str:
     """Model, this session's runs and context, the lanes, one line each."""
-    lines = [f"Model: {_model(deps)}", f"Session: {session_key}"]
+    entry = deps.sessions.get(session_key)
+    lines = [f"Model: {_model(deps, entry)}", f"Session: {session_key}"]
     runs = deps.runs.of_session(session_key)
     lines += [f"Run {run.id}: {run.state.value}" for run in runs] or ["Nothing is running here."]
-    entry = deps.sessions.get(session_key)
+    for name, field in (("Thinking", "thinkingLevel"), ("Verbose", "verboseLevel"),
+                        ("Reasoning", "reasoningLevel")):  # fmt: skip
+        if entry is not None and entry.text(field):
+            lines.append(f"{name}: {entry.text(field)}")
+    depth = sum(1 for run in runs if run.state is RunState.QUEUED)
+    rules = session_rules(deps.settings(), channel, entry)
+    lines.append(f"{describe(rules)} {depth} waiting.")
     used = entry.number("totalTokens") if entry is not None else None
     window = entry.number("contextTokens") if entry is not None else None
     if used is not None and window:
@@ -39,9 +51,9 @@ def status_text(deps: DispatchDeps, session_key: str) -> str:
     return "\n".join(lines)
 
 
-def _model(deps: DispatchDeps) -> str:
+def _model(deps: DispatchDeps, entry: SessionEntry | None) -> str:
     try:
-        ref = deps.agent.deps.models.resolve(deps.settings())
+        ref = deps.agent.deps.models.resolve(settings_for(deps.settings(), entry))
     except ClawError as error:
         return f"none ({error.sentence()})"
     return ref.name if ref.is_ai else f"{ref.name} (not an AI)"

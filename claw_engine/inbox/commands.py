@@ -1,13 +1,17 @@
 """Slash commands and stop phrases: what the engine answers itself, without a model.
 
-A registry; each room adds its own commands at wiring. Only sources that are the operator's own may
-use it; the dispatcher checks that. Stop phrases: agent digest §1.13.
+A registry; each room adds its own commands at wiring. Only senders that are authorised may use it;
+the dispatcher checks that. Stop phrases: agent digest §1.13.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+
+from claw_engine.inbox.model import InboundMessage
+from claw_engine.inbox.rules import without_directive
 
 STOP_COMMAND = "/stop"
 STOP_WORDS = frozenset(
@@ -33,7 +37,8 @@ _EDGES = " \t\r\n.,;:!?…。！？、，'\"()[]*_-"
 
 def is_stop_command(text: str) -> bool:
     """`/stop`, with nothing else."""
-    return text.strip().lower() == STOP_COMMAND
+    word = text.strip().lower().rstrip(":").partition("@")[0]
+    return word == STOP_COMMAND and len(text.split()) == 1
 
 
 def is_stop_phrase(text: str) -> bool:
@@ -45,20 +50,37 @@ def is_stop_phrase(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CommandCall:
-    """A command as typed; `args` is the rest of the line."""
+    """A command as typed; `args` is the rest of the message."""
 
     name: str
     args: str
-    session_key: str
+    message: InboundMessage
+
+    @property
+    def session_key(self) -> str:
+        return self.message.session_key
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """The command did its part; `text` is a message for the model."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`name` with its slash, `summary` one line for /help; `run` gives the answer's text."""
+    """`name` with its slash, `summary` one line for /help; `run` gives the answer's text, or what
+    is to be forwarded. `aliases` are other names."""
 
     name: str
     summary: str
-    run: Callable[[CommandCall], Awaitable[str]]
+    run: Callable[[CommandCall], Awaitable[str | Forward]]
+    aliases: tuple[str, ...] = ()
+
+
+_CALL = re.compile(r"^(/[a-z][a-z0-9_-]*)(?:@\S+)?(?=$|[\s:])[ \t]*:?\s*(.*)\Z", re.I | re.DOTALL)
+"""`/name`, `/name@bot`, `/name: rest`, `/name rest`; the name stands on the first line."""
 
 
 class Commands:
@@ -66,26 +88,29 @@ class Commands:
 
     def __init__(self) -> None:
         self._commands: dict[str, Command] = {}
-        self.register(Command("/help", "lists these commands", self._help))
+        self._names: dict[str, Command] = {}
+        self.register(Command("/help", "lists these commands", self._help, ("/commands",)))
 
     def register(self, command: Command) -> None:
         """Add a command. Raises ValueError for a name that is taken or has no slash."""
-        name = command.name
-        if not name.startswith("/") or name in self._commands or name == STOP_COMMAND:
-            raise ValueError(f"command {name} cannot be registered")
-        self._commands[name] = command
+        names = (command.name, *command.aliases)
+        for name in names:
+            if not name.startswith("/") or name in self._names or name == STOP_COMMAND:
+                raise ValueError(f"command {name} cannot be registered")
+        self._commands[command.name] = command
+        self._names.update(dict.fromkeys(names, command))
 
-    def find(self, text: str, session_key: str) -> tuple[Command, CommandCall] | None:
+    def find(self, message: InboundMessage) -> tuple[Command, CommandCall] | None:
         """The command a message calls; None means the message is for the model."""
-        if not text.startswith("/"):
+        found = _CALL.match(message.text.strip())
+        command = self._names.get(found[1].lower()) if found is not None else None
+        if found is None or command is None:
             return None
-        name, _, args = text.strip().partition(" ")
-        command = self._commands.get(name.lower())
-        if command is None:
-            return None
-        return command, CommandCall(command.name, args.strip(), session_key)
+        if command.name == "/queue" and without_directive(message) is not message:
+            return None  # options for the message that follows them
+        return command, CommandCall(command.name, found[2].strip(), message)
 
     async def _help(self, call: CommandCall) -> str:
-        rows = {STOP_COMMAND: "stops what this session is doing"}
+        rows = {STOP_COMMAND: "stops what this session is doing and empties its queue"}
         rows |= {command.name: command.summary for command in self._commands.values()}
         return "\n".join(f"{name}: {summary}" for name, summary in sorted(rows.items()))

@@ -6,7 +6,7 @@ the model. Knows no run, no disk and no task. Rules: gateway digest §4.2-4.3.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Generic, TypeVar
@@ -129,7 +129,8 @@ class Batch(Generic[T]):
 
     items: tuple[T, ...]
     summarized: tuple[T, ...] = ()
-    overflow: str = ""
+    lost: int = 0
+    """How many went before those without leaving a line."""
 
     @property
     def members(self) -> tuple[T, ...]:
@@ -232,26 +233,31 @@ class FollowUps(Generic[T]):
         """
         if not self:
             return None
-        overflow = self._overflow()
         lines = tuple(item.value for item in self._lines)
         collect = self.rules.mode is QueueMode.COLLECT
         routes = {item.route for item in (*self._lines, *self._items)}
         if collect and len(routes) == 1:
             taken, self._items = self._items, []
-        elif overflow:
+        elif lines:
             taken = []
         else:
             taken = [self._items.pop(0)]
+        batch = Batch(tuple(item.value for item in taken), lines, self._lost if lines else 0)
         self._lines, self._lost = [], 0
-        return Batch(tuple(item.value for item in taken), lines, overflow)
+        return batch
 
-    def _overflow(self) -> str:
-        count = len(self._lines) + self._lost
-        if not self._lines:
-            self._lost = 0
-            return ""
-        lines = "\n".join(f"- {one_line(item.text)}" for item in self._lines)
-        return f"[Queue overflow] Dropped {count} message(s) due to cap.\nSummary:\n{lines}"
+    def put_back(self, values: Iterable[tuple[T, str, Hashable]]) -> None:
+        """What could not be answered after all goes first again, in the given order."""
+        self._items[:0] = [_Item(value, route, text) for value, text, route in values]
+
+
+def overflow_text(texts: Sequence[str], lost: int = 0) -> str:
+    """What the model reads of messages that the cap pushed out; empty if there are none."""
+    if not texts:
+        return ""
+    lines = "\n".join(f"- {one_line(text)}" for text in texts)
+    count = len(texts) + lost
+    return f"[Queue overflow] Dropped {count} message(s) due to cap.\nSummary:\n{lines}"
 
 
 def one_line(text: str) -> str:
@@ -260,7 +266,7 @@ def one_line(text: str) -> str:
     return line if len(line) <= SUMMARY_CHARS else line[: SUMMARY_CHARS - 1].rstrip() + "…"
 
 
-def batch_text(texts: tuple[str, ...], overflow: str) -> str:
+def batch_text(texts: Sequence[str], overflow: str = "") -> str:
     """What the model reads for a batch. A lone message stays as it was written."""
     if not texts:
         return overflow

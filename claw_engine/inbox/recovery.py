@@ -1,17 +1,26 @@
 """What a dead engine left half done, said truthfully in the transcript it belongs to.
 
-An interrupted run is not repeated: what it had begun may have had effects. Its message is kept,
-its open tool calls get a result that claims nothing, and a custom entry marks the place.
+An interrupted run is not repeated here: what it had begun may have had effects. Its message is
+kept, its open tool calls get a result that claims nothing, and a custom entry marks the place.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from claw_engine.agent.options import local_timezone
 from claw_engine.agent.ports import Conversation, RunError, RunResult
-from claw_engine.agent.record import INTERRUPTED_ENTRY, RUN_ID_FIELD, stamped, user_message
+from claw_engine.agent.record import (
+    INTERRUPTED_ENTRY,
+    RESUMED_FIELD,
+    RUN_ID_FIELD,
+    message_ids,
+    stamped,
+    user_message,
+)
+from claw_engine.agent.steering import TAKEN_FIELD
 from claw_engine.errors import ClawError
 from claw_engine.inbox.model import Accepted, InboundMessage, Mark
 from claw_engine.inbox.ports import DispatchDeps
@@ -26,7 +35,10 @@ from claw_engine.messages import (
 
 log = logging.getLogger("claw.inbox")
 
-LOST_CALL = "The engine stopped while this call was going on. Its effect is unknown."
+LOST_CALL = (
+    "The engine stopped while this call was going on. Outcome unknown: it may have happened, in "
+    "part or not at all."
+)
 INTERRUPTED = "Interrupted: the engine stopped during this run. It was not repeated."
 
 _ENDS = {
@@ -52,14 +64,30 @@ def written_end(own: Sequence[Message]) -> Mark | None:
 
 
 def messages_of_run(messages: Sequence[Message], run_id: str) -> Sequence[Message]:
-    """The run's user message and what follows up to the next user message; empty if absent."""
-    for start, message in enumerate(messages):
-        if isinstance(message, UserMessage) and message.extra.get(RUN_ID_FIELD) == run_id:
+    """The newest user message that stands for the run's, and what follows up to the end of the run
+    that answered it; empty if absent. What entered that run half-way belongs to it.
+    """
+    for start in range(len(messages) - 1, -1, -1):
+        message = messages[start]
+        if isinstance(message, UserMessage) and run_id in _ids(message):
+            lead = lead_of(message)
             end = start + 1
-            while end < len(messages) and not isinstance(messages[end], UserMessage):
+            while end < len(messages):
+                later = messages[end]
+                if isinstance(later, UserMessage) and later.extra.get(TAKEN_FIELD) != lead:
+                    break
                 end += 1
             return messages[start:end]
     return ()
+
+
+def _ids(message: UserMessage) -> list[str]:
+    return message_ids(str(message.extra.get(RUN_ID_FIELD, "")), message.extra)
+
+
+def lead_of(message: UserMessage) -> str:
+    """The id of the run that answered a user message."""
+    return str(message.extra.get(TAKEN_FIELD) or message.extra.get(RUN_ID_FIELD) or "")
 
 
 def closing(
@@ -113,28 +141,46 @@ async def begun(deps: DispatchDeps, messages: Sequence[Accepted]) -> tuple[Accep
     return tuple(found)
 
 
-async def mark_interrupted(deps: DispatchDeps, inbound: InboundMessage) -> RunResult:
-    """Settle a run that the last engine left open; a disk that fails is logged, not raised.
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """How a run stands after a restart. `lead_id` is the run that was to answer the message;
+    `resumed` means that it had been taken up again before."""
 
-    May be repeated: what an earlier recovery wrote before it was cut short is not written again.
+    result: RunResult
+    lead_id: str
+    resumed: bool = False
+
+
+async def settle_interrupted(
+    deps: DispatchDeps, inbound: InboundMessage, *, keep_open: bool = False
+) -> Interrupted:
+    """Make the transcript of a run that the last engine left open say what is known.
+
+    With `keep_open` a run that was cut short stays open in the journal, for a decision. May be
+    repeated: what an earlier recovery wrote is not written again. A disk that fails is logged.
     """
-    mark = Mark.INTERRUPTED
+    mark, lead, resumed = Mark.INTERRUPTED, inbound.id, False
+    own: Sequence[Message] = ()
     try:
         conversation = await deps.sessions.transcript(inbound.session_key)
         messages = [stored.message for stored in conversation.messages()]
         own = messages_of_run(messages, inbound.id)
+        if own and isinstance(own[0], UserMessage):
+            lead = lead_of(own[0]) or inbound.id
+            resumed = own[0].extra.get(RESUMED_FIELD) is True
         end = written_end(own)
         if end is None or end is Mark.INTERRUPTED:
             await _close(deps, conversation, messages, inbound, closed=end is not None)
         else:
             mark = end
-        await deps.journal.mark(inbound.id, mark.value, "restart")
+        if mark is not Mark.INTERRUPTED or not keep_open:
+            await deps.journal.mark(inbound.id, mark.value, "restart")
     except (ClawError, OSError) as error:
         log.error("interrupted run not recorded: runId=%s %s", inbound.id, error)
     log.warning("run recovered: runId=%s as=%s", inbound.id, mark.value)
     if mark is Mark.INTERRUPTED:
-        return RunResult("interrupted", "restart")
-    return _result(own[-1])
+        return Interrupted(RunResult("interrupted", "restart"), lead, resumed)
+    return Interrupted(_result(own[-1]), lead, resumed)
 
 
 async def _close(

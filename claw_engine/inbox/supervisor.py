@@ -1,107 +1,166 @@
 """One run from its place in the lanes to its written end.
 
-The supervisor outlives the run's task whatever happens to it: it alone cancels it, tells the end,
-gives the place back, marks the journal and updates the session's index entry.
+The supervisor outlives the run's task whatever happens to it: it alone cancels it, tells the end
+to everybody whose message it answered, gives the place back, marks the journal and updates the
+session's index entry.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from claw_engine.agent.ports import RunError, RunResult
+from claw_engine.agent.record import RUN_IDS_FIELD
 from claw_engine.agent.run import Execution
-from claw_engine.agent.steps import Emit, Steps
 from claw_engine.errors import ClawError
+from claw_engine.inbox.entry import Entry, started
 from claw_engine.inbox.model import InboundMessage, Mark
+from claw_engine.inbox.overrides import message_for, settings_for
 from claw_engine.inbox.ports import DispatchDeps
-from claw_engine.lanes import Ticket
+from claw_engine.inbox.queue_modes import batch_text, overflow_text
+from claw_engine.inbox.stalls import StallWatch
+from claw_engine.lanes import WAIT_WARNING_MS, Ticket
 from claw_engine.protocol.trace import TraceKind
 from claw_engine.runs import AbortReason, Run, RunState
 from claw_engine.sessions.entry import SessionEntry
+from claw_engine.world import Timer
 
 log = logging.getLogger("claw.inbox")
 
-OnEnd = Callable[[RunResult], None]
-
 
 @dataclass(eq=False, slots=True)
-class _Case:
-    """One supervised run."""
+class Case:
+    """One supervised run. `members` are the messages it answers, its own first; of `summarized`
+    ones only a line; `lost` counts what left no line."""
 
-    message: InboundMessage
-    run: Run
+    lead: Entry
+    members: list[Entry]
     ticket: Ticket
-    steps: Steps
+    on_free: Callable[[Case], None]
+    behind: Callable[[], Sequence[str]]
+    summarized: frozenset[Entry] = frozenset()
+    lost: int = 0
+    text: str | None = None
     execution: Execution | None = None
+    begun: bool = False
+    marks: list[asyncio.Future[None]] = field(default_factory=list)
+
+    @property
+    def run(self) -> Run:
+        return started(self.lead)[0]
 
 
 class Supervisor:
-    """Launches runs and sees each of them to its end; loop thread only."""
+    """Launches runs and sees each of them to its end; loop thread only.
 
-    def __init__(self, deps: DispatchDeps, emit: Emit) -> None:
+    `on_end` is told of every message that a run answered.
+    """
+
+    def __init__(self, deps: DispatchDeps, on_end: Callable[[Entry, RunResult], None]) -> None:
         self._deps = deps
-        self._emit = emit
+        self._on_end = on_end
+        self._stalls = StallWatch(deps.world.clock, deps.publish)
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def launch(self, message: InboundMessage, on_end: OnEnd, lane: str = "main") -> None:
-        """Take a place in the lanes now and run when it is the message's turn."""
-        deps = self._deps
-        run = deps.runs.create(
-            message.id,
-            session_key=message.session_key,
-            agent_id=message.agent_id,
-            lane=lane,
-            settings=deps.settings(),
-        )
-        ticket = deps.lanes.enqueue(run.id, run.session_key, lane)
-        steps = Steps(run, deps.runs, deps.world.clock, self._emit)
-        steps.tell(
-            TraceKind.RUN_QUEUED, message=message.text, source=message.source, lane=lane,
-            waitingBehind=deps.lanes.waiting_behind(ticket),
-        )  # fmt: skip
-        case = _Case(message, run, ticket, steps)
-        task = asyncio.create_task(self._supervise(case, on_end), name=f"supervise:{run.id}")
+    def launch(self, case: Case) -> None:
+        """See a case through: it has its ticket, and runs when it is its turn."""
+        case.run.cancel = None
+        task = asyncio.create_task(self._supervise(case), name=f"supervise:{case.lead.id}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _supervise(self, case: _Case, on_end: OnEnd) -> None:
+    def join(self, case: Case, entry: Entry, cause: str) -> None:
+        """From here on the case's run answers this message too."""
+        run, steps = started(entry)
+        entry.lead, run.cancel = case.lead, None
+        if entry not in case.members:
+            case.members.append(entry)
+        self._deps.runs.join(run, case.run)
+        self._mark_started(case, entry)
+        steps.tell(
+            TraceKind.RUN_STARTED, model="", provider="", isAI=True, cause=cause,
+            waitMs=max(0, self._deps.world.clock.now_ms() - run.created_ms),
+            answeredBy=case.lead.id, messages=[entry.id],
+        )  # fmt: skip
+
+    async def _supervise(self, case: Case) -> None:
         run = case.run
         result = RunResult("failed", "error")
+        unwatch = None
+        warn = self._warn_later(case)
         try:
             work = asyncio.create_task(self._work(case), name=f"run:{run.id}")
             run.cancel = _canceller(work)
             if run.scope.aborted:
                 work.cancel()
+            unwatch = self._stalls.watch(run, case.behind)
             await asyncio.wait([work])
             result = self._outcome(case, work)
             self._tell_end(case, result)
             case.ticket.release()
+            case.on_free(case)
             if run.scope.reason is not None:
                 # Usually none is left: a stopped tool closes its own question.
                 await self._deps.approvals.cancel(run.id, run.scope.reason.value)
             await self._write_down(case, result)
         finally:
+            warn.cancel()
+            if unwatch is not None:
+                unwatch()
             case.ticket.release()
-            on_end(result)
+            case.on_free(case)
+            for entry in case.members:
+                self._on_end(entry, result)
 
-    async def _work(self, case: _Case) -> RunResult:
+    async def _work(self, case: Case) -> RunResult:
         wait_ms = await case.ticket.acquire()
+        message = self._begin(case)
         # A run uses the configuration of the moment it begins, not of when it was queued.
-        case.run.settings = self._deps.settings()
-        started = asyncio.ensure_future(self._deps.journal.mark(case.run.id, Mark.STARTED.value))
-        started.add_done_callback(_look)
-        execution = case.execution = self._deps.agent.open(
-            case.run, case.message, case.ticket, case.steps, lambda: asyncio.shield(started)
-        )
-        return await execution.execute(wait_ms)
+        entry = self._deps.sessions.get(case.run.session_key)
+        case.run.settings = settings_for(self._deps.settings(), entry)
+        case.execution = self._deps.agent.open(
+            case.run, message_for(message, entry), case.ticket, started(case.lead)[1],
+            lambda: self._all_marked(case),
+        )  # fmt: skip
+        return await case.execution.execute(wait_ms)
 
-    def _outcome(self, case: _Case, work: asyncio.Task[RunResult]) -> RunResult:
+    def _begin(self, case: Case) -> InboundMessage:
+        """Settle who is answered, and what the model reads of it."""
+        case.begun = True
+        members = tuple(case.members)
+        ids = [entry.id for entry in members]
+        self._mark_started(case, case.lead)
+        for entry in members:
+            if entry is not case.lead:
+                self.join(case, entry, "collected")
+        whole = [e.message.text for e in members if e not in case.summarized]
+        short = [e.message.text for e in members if e in case.summarized]
+        text = case.text
+        if text is None:
+            text = batch_text(whole, overflow_text(short, case.lost))
+        first = case.lead.message
+        thinking = next((e.message.thinking for e in reversed(members) if e.message.thinking), None)
+        extra = {**first.extra, RUN_IDS_FIELD: ids} if len(ids) > 1 else first.extra
+        if any(entry.message.source != first.source for entry in members):
+            first = replace(first, source="mixed")
+        return replace(first, text=text, thinking=thinking, extra=extra)
+
+    def _mark_started(self, case: Case, entry: Entry) -> None:
+        mark = asyncio.ensure_future(self._deps.journal.mark(entry.id, Mark.STARTED.value))
+        mark.add_done_callback(_look)
+        case.marks.append(mark)
+
+    def _all_marked(self, case: Case) -> Awaitable[object]:
+        """Before anything with an effect: no restart may do it twice."""
+        return asyncio.gather(*(asyncio.shield(mark) for mark in case.marks))
+
+    def _outcome(self, case: Case, work: asyncio.Task[RunResult]) -> RunResult:
         if work.cancelled():
             reason = case.run.scope.reason or AbortReason.SHUTDOWN
-            never_began = RunResult("aborted", reason.value)
+            never_began = RunResult("aborted", reason.value, error=case.lead.why)
             return case.execution.result if case.execution is not None else never_began
         error = work.exception()
         if error is None:
@@ -110,24 +169,52 @@ class Supervisor:
         why = RunError(f"The run failed inside: {error!r}", "The log has the details.")
         return RunResult("failed", "error", error=why)
 
-    def _tell_end(self, case: _Case, result: RunResult) -> None:
-        case.steps.state(RunState(result.status), result.stop_reason)
-        case.steps.tell(TraceKind.RUN_ENDED, **ended_data(result))
+    def _tell_end(self, case: Case, result: RunResult) -> None:
+        _, steps = started(case.lead)
+        steps.state(RunState(result.status), result.stop_reason)
+        steps.tell(TraceKind.RUN_ENDED, **ended_data(result))
+        for entry in case.members if case.begun else ():
+            if entry is not case.lead:
+                run, voice = started(entry)
+                self._deps.runs.set_state(run, RunState(result.status), result.stop_reason)
+                # The answer stands under the run that gave it, once.
+                end = ended_data(replace(result, text=""))
+                voice.tell(TraceKind.RUN_ENDED, **end, answeredBy=case.lead.id)
 
-    async def _write_down(self, case: _Case, result: RunResult) -> None:
-        never_began = case.execution is None
-        if never_began and case.run.scope.reason is AbortReason.SHUTDOWN:
+    async def _write_down(self, case: Case, result: RunResult) -> None:
+        if not case.begun and case.run.scope.reason is AbortReason.SHUTDOWN:
             return  # it is still in the journal and runs after the next start
         detail = result.stop_reason if result.status != "done" else ""
         try:
-            await self._deps.journal.mark(case.run.id, result.status, detail)
-            if not never_began:
+            # Started together, so they share one write.
+            journal = self._deps.journal
+            ids = [entry.id for entry in case.members]
+            await asyncio.gather(*(journal.mark(id_, result.status, detail) for id_ in ids))
+            if case.execution is not None:
                 now = self._deps.world.clock.now_ms()
                 await self._deps.sessions.update(
                     case.run.session_key, lambda entry: _updated(entry, result, now)
                 )
         except (ClawError, OSError) as error:
             log.error("run end not recorded: runId=%s %s", case.run.id, error)
+
+    def _warn_later(self, case: Case) -> Timer:
+        """Tell a sender who waits long in the lanes, and behind whom."""
+
+        def look() -> None:
+            if case.ticket.place not in ("session", "global"):
+                return
+            lanes = self._deps.lanes
+            ahead = lanes.blockers(case.lead.id)
+            behind = "the lanes are paused" if lanes.paused else f"behind {', '.join(ahead)}"
+            log.warning(
+                "lane wait exceeded: lane=%s runId=%s queueAhead=%d",
+                case.ticket.lane, case.lead.id, len(ahead),
+            )  # fmt: skip
+            words = f"Waiting for a place in lane {case.ticket.lane}: {behind}."
+            started(case.lead)[1].notice("info", words)
+
+        return self._deps.world.clock.call_later(WAIT_WARNING_MS / 1000, look)
 
 
 def ended_data(result: RunResult) -> dict[str, object]:

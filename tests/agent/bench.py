@@ -14,6 +14,7 @@ from claw_engine.agent.prompt.sections import Host
 from claw_engine.agent.run import AgentDeps, AgentRuntime
 from claw_engine.approvals.broker import Broker
 from claw_engine.approvals.store import ExecApprovals
+from claw_engine.config.sections.messages import MessagesSettings, QueueSettings
 from claw_engine.config.settings import Settings
 from claw_engine.events import Event, EventBus
 from claw_engine.inbox.builtin import builtin_commands
@@ -21,12 +22,14 @@ from claw_engine.inbox.dispatch import Dispatcher
 from claw_engine.inbox.journal import Journal
 from claw_engine.inbox.model import InboundMessage, Recovered
 from claw_engine.inbox.ports import DispatchDeps
+from claw_engine.inbox.session_commands import SessionCommands, stopping_reset
 from claw_engine.lanes import Lanes
 from claw_engine.messages import Message, Usage
 from claw_engine.models.base import (
     Encoded,
     Finished,
     Model,
+    ModelConfigError,
     ModelError,
     ModelEvent,
     ModelRef,
@@ -42,6 +45,7 @@ from claw_engine.models.rules import WireRules
 from claw_engine.paths import StateDir
 from claw_engine.protocol.trace import TraceEvent, TraceKind
 from claw_engine.runs import Runs
+from claw_engine.sessions.entry import SessionEntry
 from claw_engine.sessions.store import Sessions
 from claw_engine.tools.base import Tool, ToolContext, ToolResult
 from claw_engine.tools.registry import ToolRegistry
@@ -148,6 +152,20 @@ class FnTool:
         return await self.fn(args, ctx)
 
 
+def with_queue(mode: str, **queue: object) -> Settings:
+    """Settings with a queue mode, and what else of `messages.queue` a test wants."""
+    rules = QueueSettings.model_construct().model_copy(update={"mode": mode, **queue})
+    messages = MessagesSettings.model_construct().model_copy(update={"queue": rules})
+    return Settings(messages=messages)
+
+
+def named(name: str) -> ModelRef:
+    """The one model by its name."""
+    if name not in (REF.name, REF.id):
+        raise ModelConfigError(f"There is no model {name}.")
+    return REF
+
+
 class OneModel:
     """A model source with one model, or the error of its absence."""
 
@@ -181,7 +199,7 @@ class Bench:
         self.world = fake_world(self.clock, self.disk)
         self.state = StateDir(root)
         self.bus = EventBus()
-        self.settings = settings or Settings()
+        self.settings = settings or with_queue("followup", debounce_ms=0)
         self.runs = Runs(self.clock, self.bus.publish)
         self.lanes = Lanes(self.clock, self.bus.publish)
         self.journal = Journal(self.world, self.state.inbox_dir)
@@ -211,10 +229,16 @@ class Bench:
             approvals=self.broker,
             settings=lambda: self.settings,
         )
-        self.dispatcher = Dispatcher(deps, builtin_commands(deps))
+        commands = builtin_commands(deps)
+        self.dispatcher = Dispatcher(deps, commands)
+        reset = stopping_reset(self.dispatcher.clear, self._reset)
+        SessionCommands(deps, reset, named).register(commands)
         self.trace: list[TraceEvent] = []
         self._subscription = self.bus.subscribe("trace", capacity=100_000)
         self._ids = 0
+
+    async def _reset(self, key: str, reason: str) -> SessionEntry:
+        return await self.sessions.reset(key)
 
     def _publish(self, event: Event) -> None:
         self.on_event(event)

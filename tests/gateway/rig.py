@@ -137,6 +137,10 @@ class FakePauses:
     async def resume(self) -> None:
         self._lanes.resume()
 
+    async def configure(self, lane: str, width: int | None) -> int:
+        self._lanes.configure(lane, width or 1)
+        return width or 1
+
 
 class FakeModels:
     def current(self) -> Mapping[str, object]:

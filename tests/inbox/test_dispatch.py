@@ -139,6 +139,7 @@ async def test_status_says_what_goes_on(bench: MakeBench) -> None:
         "Model: fake/one",
         f"Session: {MAIN}",
         f"Run {run}: connecting",
+        "Queue: followup, debounce 0 ms, cap 20, drop summarize. 0 waiting.",
         "Context: 105 of 32000 tokens (0 %)",
         "Lane main: 1 of 4 active, 0 queued, 0 waiting for the operator",
     ]
@@ -261,6 +262,8 @@ async def test_a_run_cut_by_a_crash_is_marked_and_not_repeated(tmp_path: Path) -
     assert "claw:interrupted" in transcript.path.read_text()
     assert (await b.dispatcher.submit(b.message("do it", id_="lost"))).status == "ended"
     await b.until(END, await b.send("and now?"), text="Again.")
+    assert [row["runId"] for row in b.dispatcher.resumes.rows()] == ["lost"]
+    await b.dispatcher.resumes.decide("lost", "discard")
     await b.stop()
 
     third = Bench(copy, ScriptedModel([]))

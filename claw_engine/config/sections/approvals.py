@@ -12,6 +12,8 @@ from claw_engine.config.sections.base import Count, Section
 DEFAULT_TIMEOUT_MS = 30 * 60 * 1000
 
 PermissionMode = Literal["look", "guarded", "workspace", "full"]
+ResumePolicy = Literal["ask", "auto", "never"]
+"""What becomes of a run that a restart cut short."""
 
 
 class ClawSettings(Section):
@@ -19,6 +21,7 @@ class ClawSettings(Section):
 
     permission_mode: PermissionMode = "guarded"
     approval_timeout_ms: Count = DEFAULT_TIMEOUT_MS
+    resume: ResumePolicy = "ask"
 
 
 class ApprovalsSettings(Section):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Sequence
 
 from claw_engine.gateway.ports import GatewayParts
 from claw_engine.gateway.table import Call, Method, Payload, method
 from claw_engine.gateway.validate import NoParams
 from claw_engine.protocol.names import Scope
-from claw_engine.runs import AbortReason
+from claw_engine.runs import AbortReason, Run, RunState
 
 
 def methods(parts: GatewayParts) -> tuple[Method, ...]:
@@ -45,7 +47,12 @@ def methods(parts: GatewayParts) -> tuple[Method, ...]:
 
 
 def lane_rows(parts: GatewayParts) -> list[dict[str, object]]:
-    return [lane.to_json() for lane in parts.lanes.status()]
+    waiting = Counter(run.lane for run in parts.runs.active() if run.state is RunState.QUEUED)
+    # What waits in a session's queue has no place in a lane yet; it counts all the same.
+    return [
+        {**lane.to_json(), "queued": max(lane.queued, waiting[lane.lane])}
+        for lane in parts.lanes.status()
+    ]
 
 
 def lanes_payload(parts: GatewayParts) -> dict[str, object]:
@@ -61,7 +68,16 @@ def lanes_payload(parts: GatewayParts) -> dict[str, object]:
                 "state": run.state.value,
                 "sinceMs": run.state_since_ms,
                 "parentId": run.parent_id,
+                "waitingBehind": _blockers(parts, run),
             }
             for run in parts.runs.active()
         ],
     }
+
+
+def _blockers(parts: GatewayParts, run: Run) -> Sequence[str]:
+    """What a queued run waits for, so that a wedged one is found from those behind it."""
+    if run.state is not RunState.QUEUED:
+        return []
+    return list(parts.lanes.blockers(run.id) if parts.queue is None else
+                parts.queue.blockers(run.id))  # fmt: skip

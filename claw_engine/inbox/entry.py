@@ -1,0 +1,51 @@
+"""A message from its acceptance to well after its end. Values only; others move it along."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from claw_engine.agent.ports import RunError, RunResult
+from claw_engine.agent.steps import Steps
+from claw_engine.inbox.model import InboundMessage
+from claw_engine.inbox.queue_modes import QueueRules
+from claw_engine.runs import Run
+
+ROUTE_FIELDS = ("channel", "to", "accountId", "threadId")
+
+
+@dataclass(eq=False, slots=True)
+class Entry:
+    """`lead` is the entry whose run answers this one too; `why` says why it gets no answer."""
+
+    message: InboundMessage
+    rules: QueueRules = field(default_factory=QueueRules)
+    run: Run | None = None
+    steps: Steps | None = None
+    lead: Entry | None = None
+    why: RunError | None = None
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+    result: RunResult | None = None
+
+    @property
+    def id(self) -> str:
+        return self.message.id
+
+    @property
+    def route(self) -> Hashable:
+        """Where an answer would go; messages of different routes share no run."""
+        extra = self.message.extra
+        return (self.message.source, *(str(extra.get(name, "")) for name in ROUTE_FIELDS))
+
+    def settle(self, result: RunResult) -> None:
+        """The end, for everybody who waits for it."""
+        self.result = result
+        self.done.set()
+
+
+def started(entry: Entry) -> tuple[Run, Steps]:
+    """Run and voice of an entry that was admitted."""
+    assert entry.run is not None
+    assert entry.steps is not None
+    return entry.run, entry.steps
