@@ -55,8 +55,8 @@ class TranscriptFile:
             size = mark[1]
             if size <= whole:
                 return Opened(self._disk.read_bytes(self.path) or None, notes, mark)
-            start = size - first
-            data = self._disk.read_from(self.path, start, first)
+            start = max(0, size - first)
+            data = self._disk.read_from(self.path, start, size - start)
             return Opened(data, notes, mark, start, self._disk.read_from(self.path, 0, head))
         except OSError as error:
             raise disk_error(error, self.path) from error
