@@ -161,7 +161,7 @@ def _too_many(
         key=lambda e: (e.key in active, e.updated_at),
         reverse=True,
     )
-    beyond = [e for e in left[limits.max_entries :] if e.key not in active]
+    beyond = [e for e in left[: limits.max_entries - 1 : -1] if e.key not in active]
     return {e.key: f"more than {limits.max_entries} sessions" for e in beyond}
 
 
