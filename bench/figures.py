@@ -117,9 +117,8 @@ def turns() -> list[Figure]:
 
 
 async def _turns() -> list[Figure]:
-    from claw_engine.engine import Engine
-
     from bench.model_server import server_process
+    from claw_engine.engine import Engine
 
     waits: list[float] = []
     with tempfile.TemporaryDirectory() as state, server_process(tokens=50) as server:
