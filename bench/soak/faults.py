@@ -21,7 +21,7 @@ from pathlib import Path
 from bench.soak.checks import check
 from bench.soak.hand import Hand
 from bench.soak.report import Failure
-from bench.soak.truth import Sent, Truth
+from bench.soak.truth import Sent, Truth, configure
 from claw_engine.engine import Engine
 from claw_engine.errors import ClawError
 from claw_engine.world import RealClock, RealIds, RealSpawn, World
@@ -77,6 +77,7 @@ async def one(plan: FailPlan | None, home: Path) -> Case:
     rng = random.Random(1)
     disk = FailingDisk(plan)
     world = World(RealClock(), RealIds(), disk, RealSpawn())
+    configure(home / "state")
     try:
         async with _engine(home / "state", world) as engine:
             await _live(engine, truth, rng, disk, case)
@@ -139,9 +140,9 @@ async def _turn_works(hand: Hand, truth: Truth, when: str, case: Case) -> None:
         if message.id not in truth.acked:
             case.wrong.append(f"{when}: a message is refused: {hand.refused[-1:]}")
             continue
-        await hand.settle()
-        if truth.told_end.get(message.id) != "done":
-            case.wrong.append(f"{when}: a turn in {session} ended as {hand.ended.get(message.id)}")
+        end = await hand.end_of(message.id)
+        if end["status"] != "done":
+            case.wrong.append(f"{when}: a turn in {session} ended as {end}")
 
 
 async def count_writes() -> int:

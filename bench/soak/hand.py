@@ -110,6 +110,14 @@ class Hand:
                         await self._news.wait()
         return False
 
+    async def end_of(self, run_id: str) -> dict[str, Any]:
+        """`data` of a run's `run.ended`. Raises TimeoutError."""
+        async with asyncio.timeout(SETTLE_S):
+            while run_id not in self.ended:
+                self._news.clear()
+                await self._news.wait()
+        return self.ended[run_id]
+
     async def call(self, method: str, params: dict[str, object]) -> dict[str, Any]:
         return await self._client.call(method, params)
 

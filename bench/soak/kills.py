@@ -21,7 +21,7 @@ from bench.soak.checks import check
 from bench.soak.hand import Hand
 from bench.soak.nursery import Broken, Life, Nursery, nursery
 from bench.soak.report import Failure
-from bench.soak.truth import Truth, Writer
+from bench.soak.truth import Truth, Writer, configure
 from claw_engine.client.base import ConnectionLost
 from claw_engine.client.door import NoEngine
 from claw_engine.client.remote import RemoteClient
@@ -79,6 +79,7 @@ class _Chain:
         self._seed = seed
         self._rng = random.Random(seed)
         self._state = home / "state"
+        configure(self._state)
         self._nest = nest
         self._kills = kills
         self._truth = Truth(home / "counter")

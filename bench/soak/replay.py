@@ -20,7 +20,7 @@ from bench.soak.checks import check
 from bench.soak.hand import Hand
 from bench.soak.power import PlatterModel, write
 from bench.soak.report import Failure
-from bench.soak.truth import Sent, Truth, Writer
+from bench.soak.truth import Sent, Truth, Writer, configure
 from claw_engine.engine import Engine
 from claw_engine.errors import ClawError
 from claw_engine.protocol.frames import EventFrame
@@ -45,6 +45,7 @@ async def record(seed: int, messages: int) -> Recording:
     found.truth = truth = Truth(home / "counter")
     writer, rng = Writer(seed, home / "counter"), random.Random(seed)
     tell = found.steps.append
+    configure(found.root)
     try:
         for part in (messages - messages // 2, messages // 2):
             left = part
@@ -118,7 +119,7 @@ async def draw(
     truth = seen_before(recording, cut, home / "counter")
     where = f"power cut at step {cut} of {len(recording.steps)}"
     try:
-        (home / "state").mkdir()
+        configure(home / "state")
         write(model.survivors(rng), recording.root, home / "state")
         if keep is not None:
             shutil.copytree(home / "state", keep / f"power-{seed}-before", dirs_exist_ok=True)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+
+CONFIG: dict[str, object] = {
+    "messages": {"queue": {"mode": "followup"}},
+    "claw": {"resume": "never"},
+}
+"""One turn for one message, and nothing is taken up again: so each id can be counted."""
 
 _TOKEN = re.compile(r"tok-[0-9]+-[0-9]+(?:-[0-9]+)?")
 
@@ -67,6 +74,12 @@ class Writer:
 
     def _command(self, token: str) -> str:
         return f"sh -c 'echo {token} >> {self._counter}'"
+
+
+def configure(state: Path) -> None:
+    """Write the configuration of the harnesses into a state directory."""
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (state / "openclaw.json").write_text(json.dumps(CONFIG))
 
 
 def tokens_in(text: str) -> list[str]:

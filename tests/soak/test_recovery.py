@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bench.soak.checks import read_lines
+from bench.soak.truth import configure
 from claw_engine.inbox.journal import Journal
 from claw_engine.inbox.model import InboundMessage
 from claw_engine.messages import AssistantMessage, Message, TextBlock, UserMessage
@@ -30,6 +31,7 @@ def answer(stop: str = "stop", error: str | None = None) -> AssistantMessage:
 
 async def died(root: Path, *said: Message, started: bool) -> None:
     """A state directory whose engine died after `said` was written for the message `second`."""
+    configure(root)
     world, state = real_world(), StateDir(root)
     sessions, journal = Sessions(world, state, lambda _: None), Journal(world, state.inbox_dir)
     await sessions.open()

@@ -42,7 +42,7 @@ async def test_the_power_harness_sees_an_engine_that_does_not_fsync() -> None:
     [
         [(0, 2), (4, 7), (2, 13)],
         pytest.param(
-            [(1, 17), (0, 23), (3, 40)],
+            [(1, 18), (1, 20), (1, 32)],
             marks=pytest.mark.xfail(
                 reason="agent/record.py: after a write that failed, `_after` gives up instead of"
                 " writing the run's end behind it; see docs/durability.md"
