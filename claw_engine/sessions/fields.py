@@ -19,19 +19,28 @@ _DECODER = json.JSONDecoder()
 _SPACE = " \t\r\n"
 
 
-def is_laid_out(text: bytes) -> bool:
-    """Whether an entry looks as JSON.stringify(store, null, 2) leaves it."""
-    return (text.startswith(_OPENING) and text.endswith(_CLOSING)) or text == b"{}"
+def is_laid_out(source: bytes, start: int, end: int) -> bool:
+    """Whether a span holds an entry as JSON.stringify(store, null, 2) leaves it."""
+    if end - start < len(_OPENING) + len(_CLOSING):
+        return source[start:end] == b"{}"
+    return source.startswith(_OPENING, start) and source.endswith(_CLOSING, start, end)
 
 
 class Fields(Mapping[str, object]):
-    """Fields by name over the text of an entry that `is_laid_out`. The text never changes."""
+    """Fields by name over a span of the file that `is_laid_out`. The bytes never change."""
 
-    __slots__ = ("_values", "text")
+    __slots__ = ("_end", "_source", "_start", "_values")
 
-    def __init__(self, text: bytes) -> None:
-        self.text = text
+    def __init__(self, source: bytes, start: int = 0, end: int | None = None) -> None:
+        self._source = source
+        self._start = start
+        self._end = len(source) if end is None else end
         self._values: Mapping[str, object] | None = None
+
+    @property
+    def text(self) -> bytes:
+        """The entry as it stands in the file."""
+        return self._source[self._start : self._end]
 
     def __getitem__(self, name: str) -> object:
         return self._all()[name]
@@ -50,11 +59,11 @@ class Fields(Mapping[str, object]):
         """A field; plain text and numbers cost no parse of the rest."""
         if self._values is not None or not (key.isascii() and key.isidentifier()):
             return self._all().get(key, default)
-        start = self.text.find(b'\n    "%s": ' % key.encode())
+        start = self._source.find(b'\n    "%s": ' % key.encode(), self._start, self._end)
         if start < 0:
             return default
-        start += len(key.encode()) + 9
-        line = self.text[start : self.text.index(b"\n", start)]
+        start += len(key) + 9
+        line = self._source[start : self._source.index(b"\n", start)]
         if line[:1] in b"{[":
             return self._all().get(key, default)
         try:
@@ -64,11 +73,12 @@ class Fields(Mapping[str, object]):
 
     def _all(self) -> Mapping[str, object]:
         if self._values is None:
+            text = self.text
             try:
-                value = json.loads(self.text.decode("utf-8", "surrogateescape"))
+                value = json.loads(text.decode("utf-8", "surrogateescape"))
                 self._values = value if isinstance(value, dict) else {}
             except (ValueError, RecursionError):
-                self._values = dict(_salvaged(self.text))
+                self._values = dict(_salvaged(text))
         return self._values
 
 

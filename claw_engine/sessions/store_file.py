@@ -20,6 +20,7 @@ _DECODER = json.JSONDecoder()
 _SPACE = " \t\r\n"
 _PAD = b"\n  "
 _NEXT = b',\n  "'
+_QUOTE = ord('"')
 
 
 class BrokenStore(ValueError):
@@ -48,7 +49,9 @@ class Record:
             return self.text
         if self.entry is None:
             return b"null"
-        was = self.was
+        was, raw = self.was, self.entry.raw
+        if was is None and isinstance(raw, Fields):
+            return raw.text
         if was is not None and was.entry is not None:
             text = fields.render(self.entry.raw, was.entry.raw, was.rendered())
         else:
@@ -98,27 +101,27 @@ def scan_laid_out(data: bytes) -> Iterator[tuple[Record, int]]:
     A JSON string holds no newline, so a comma, a newline and two spaces end a member. Raises
     NotLaidOut as soon as anything looks different.
     """
-    end = len(data.rstrip(b" \r\n"))
-    if not data.startswith(b'{\n  "') or data[end - 2 : end] != b"\n}" or b"\0" in data:
+    end = len(data) - len(data[-8:]) + len(data[-8:].rstrip(b" \r\n"))
+    if not data.startswith(b'{\n  "') or data[end - 2 : end] != b"\n}":
         raise NotLaidOut
     at, end = 4, end - 2
     while at < end:
         cut = data.find(_NEXT, at, end)
         cut = end if cut < 0 else cut
         colon = data.find(b'": ', at, cut)
-        value = data[colon + 3 : cut]
-        if colon < 0 or data[at : at + 1] != b'"':
+        if colon < 0 or data[at] != _QUOTE or data.find(b"\0", at, cut) >= 0:
             raise NotLaidOut
+        start = colon + 3
         try:
             key = json.loads(data[at : colon + 1])
-            plain = fields.is_laid_out(value)
-            other = None if plain else json.loads(value)
+            if fields.is_laid_out(data, start, cut):
+                yield Record(key, SessionEntry(key, Fields(data, start, cut))), cut
+            elif isinstance(json.loads(data[start:cut]), dict):
+                raise NotLaidOut
+            else:
+                yield Record(key, None, data[start:cut]), cut
         except ValueError:
             raise NotLaidOut from None
-        if isinstance(other, dict):
-            raise NotLaidOut
-        entry = SessionEntry(key, Fields(value)) if plain else None
-        yield Record(key, entry, value), cut
         at = cut + len(_NEXT) - 1
 
 

@@ -53,7 +53,7 @@ class Table:
         old = self.records.get(entry.key)
         if old is not None and old.key != entry.key:  # heal a mixed-case key with its rivals
             self.kept = [r for r in self.kept if r.key.lower() != entry.key]
-        was = old.was if old is not None and old.text is None else old
+        was = (old.was or old) if old is not None else None
         self.records[entry.key] = Record(entry.key, entry, was=was)
         return difference(old.entry if old is not None else None, entry)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -363,7 +364,8 @@ async def test_a_disk_budget_takes_archives_then_orphans_then_the_oldest(box: Bo
     sessions = box.sessions()
     paths = [await talked(sessions, f"s{number}", "t" * 5000) for number in range(3)]
     for number in range(3):
-        await sessions.update(f"s{number}", lambda e, n=number: e.replace(updatedAt=START_MS + n))
+        at = START_MS + number
+        await sessions.update(f"s{number}", partial(SessionEntry.replace, updatedAt=at))
     await sessions.index.flush()
     name = "old.jsonl.reset.2026-11-20T10-00-00.000Z"
     put(box.folder / name, 10 * DAY_MS, 5000)
