@@ -196,12 +196,13 @@ async def _close(
         zone = deps.settings().agents.defaults.user_timezone or local_timezone()
         await conversation.append(*closing(messages, inbound, zone, now))
     marked = conversation.customs(INTERRUPTED_ENTRY)
-    if not any(data.get("runId") == inbound.id for data in marked):
-        await conversation.append_custom(
-            INTERRUPTED_ENTRY, {"runId": inbound.id, "timestamp": now, "source": inbound.source}
-        )
+    if any(data.get("runId") == inbound.id for data in marked):
+        return  # what this session's last run is, later turns have decided since
     await deps.sessions.update(
         inbound.session_key, lambda entry: entry.replace(abortedLastRun=True)
+    )
+    await conversation.append_custom(
+        INTERRUPTED_ENTRY, {"runId": inbound.id, "timestamp": now, "source": inbound.source}
     )
 
 

@@ -244,7 +244,10 @@ def _updated(entry: SessionEntry, result: RunResult, now_ms: int) -> SessionEntr
         fields |= {
             "inputTokens": usage.input,
             "outputTokens": usage.output,
+            "cacheRead": usage.cache_read,
+            "cacheWrite": usage.cache_write,
             "totalTokens": usage.total,
+            "totalTokensFresh": True,  # else OpenClaw takes the number for a stale one
         }
     return entry.replace(**fields)
 
