@@ -204,7 +204,11 @@ class RealDisk:
         path.unlink(missing_ok=missing_ok)
 
     def mkdir(self, path: Path, mode: int = 0o700) -> None:
+        """Make the folder and what is missing above it, so that a power cut does not lose them."""
+        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
         path.mkdir(mode=mode, parents=True, exist_ok=True)
+        for folder in reversed(missing):
+            _fsync_dir(folder.parent)
 
     def listdir(self, path: Path) -> list[str]:
         return os.listdir(path)  # noqa: PTH208 - names only, no Path objects

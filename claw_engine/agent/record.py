@@ -124,7 +124,9 @@ class Recorder:
         self, previous: asyncio.Task[Sequence[str]] | None, messages: Sequence[Message]
     ) -> Sequence[str]:
         if previous is not None:
-            await previous
+            # Its failure is its waiter's; this message must be tried all the same, or a disk that
+            # was full for a moment loses the end of the run.
+            await asyncio.wait([previous])
         return await self._conversation.append(*messages)
 
 

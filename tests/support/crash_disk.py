@@ -347,6 +347,7 @@ class RecordingDisk(RealDisk):
         super().mkdir(path, mode)
         for folder in reversed(missing):
             self._tell(MadeFolder(str(folder)))
+            self._tell(SyncedFolder(str(folder.parent)))
 
 
 class RecordingSpawn(RealSpawn):
