@@ -2,8 +2,7 @@
 
     python -m bench.sessions
 
-CPU time of this process; the slices are what another task of the loop had to wait, in wall time
-(a busy machine makes them longer). The store looks as OpenClaw leaves it, prompt reports included.
+CPU time of this process; a turn of the loop is what its thread computed between two tasks. The store looks as OpenClaw leaves it, prompt reports included.
 """
 
 from __future__ import annotations
@@ -56,10 +55,10 @@ async def cpu_and_slices(work: Callable[[], Awaitable[object]]) -> tuple[float, 
     done = asyncio.Event()
 
     async def watch() -> None:
-        last = time.perf_counter()
+        last = time.thread_time()
         while not done.is_set():
             await asyncio.sleep(0)
-            now = time.perf_counter()
+            now = time.thread_time()
             gaps.append((now - last) * 1000)
             last = now
 

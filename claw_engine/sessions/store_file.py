@@ -113,7 +113,7 @@ def scan_laid_out(data: bytes) -> Iterator[tuple[Record, int]]:
             raise NotLaidOut
         start = colon + 3
         try:
-            key = json.loads(data[at : colon + 1])
+            key = _key(data[at + 1 : colon])
             if fields.is_laid_out(data, start, cut):
                 yield Record(key, SessionEntry(key, Fields(data, start, cut))), cut
             elif isinstance(json.loads(data[start:cut]), dict):
@@ -123,6 +123,15 @@ def scan_laid_out(data: bytes) -> Iterator[tuple[Record, int]]:
         except ValueError:
             raise NotLaidOut from None
         at = cut + len(_NEXT) - 1
+
+
+def _key(text: bytes) -> str:
+    if b"\\" not in text and b'"' not in text:
+        return text.decode()
+    key = json.loads(b'"%s"' % text)
+    if not isinstance(key, str):
+        raise NotLaidOut
+    return key
 
 
 def render(records: Iterable[Record]) -> bytes:
