@@ -2,7 +2,8 @@
 
     python -m bench.sessions
 
-CPU time of this process; a turn of the loop is what its thread computed between two tasks. The store looks as OpenClaw leaves it, prompt reports included.
+CPU time of this process; a turn of the loop is what its thread computed between two tasks. The
+store looks as OpenClaw leaves it, prompt reports included.
 """
 
 from __future__ import annotations
