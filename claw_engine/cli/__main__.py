@@ -29,6 +29,10 @@ VERBS = {
     ("approvals", "list"): "approvals",
     ("approvals", "allow"): "approvals",
     ("approvals", "deny"): "approvals",
+    **{
+        ("lanes", action): "lanes"
+        for action in ("", "status", "pause", "resume", "width", "drop", "move")
+    },
 }
 
 
@@ -107,7 +111,24 @@ def build_parser() -> argparse.ArgumentParser:
     deny = decide.add_parser("deny", parents=[common], help="deny a request")
     deny.add_argument("id", metavar="ID", help="the id or its beginning")
     deny.add_argument("--reason", default="", help="told to the model")
+    lanes = verbs.add_parser("lanes", parents=[common], help="what runs and waits; pause, widths")
+    what = lanes.add_subparsers(dest="action", metavar="ACTION", prog="claw lanes")
+    what.add_parser("status", parents=[common], help="what runs and waits")
+    what.add_parser("pause", parents=[common], help="start nothing new")
+    what.add_parser("resume", parents=[common], help="go on")
+    width = what.add_parser("width", parents=[common], help="how many runs at once")
+    width.add_argument("lane", metavar="LANE")
+    width.add_argument("width", metavar="N", type=_width, help="a number, or default")
+    drop = what.add_parser("drop", parents=[common], help="take a waiting message out")
+    drop.add_argument("run", metavar="RUN")
+    move = what.add_parser("move", parents=[common], help="another place for a waiting message")
+    move.add_argument("run", metavar="RUN")
+    move.add_argument("position", metavar="POS", type=int, help="0 is next")
     return parser
+
+
+def _width(text: str) -> int | None:
+    return None if text == "default" else int(text)
 
 
 if __name__ == "__main__":

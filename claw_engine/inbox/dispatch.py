@@ -201,7 +201,11 @@ class Dispatcher:
 
     async def clear(self, session_key: str, timeout_s: float) -> bool:
         """Stop everything of a session because it starts anew; whether it ended in time."""
-        mine = [e for e in self._active() if e.message.session_key == session_key]
+        mine = [
+            entry
+            for entry in self._active()
+            if entry.run is not None and entry.message.session_key == session_key
+        ]
         self.abort(session_key, reason=AbortReason.RESET)
         await self._all_ended(mine, timeout_s)
         return all(entry.result is not None for entry in mine)

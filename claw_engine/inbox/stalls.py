@@ -1,4 +1,4 @@
-"""Says when a run makes no headway, by the age of what it is doing.
+"""Says when a run has been at one thing for long, by the age of what it is doing.
 
 Messages that arrive meanwhile do not count as life (case QU-03). Waiting for the operator is no
 stall. Knows no agent; reads a run's state and when it began.
@@ -43,8 +43,8 @@ class StallWatch:
             Notice(
                 code=f"stalled:{run.id}",
                 level="warn",
-                title=f"{run.session_key}: {run.state.value} for {int(seconds // 60)} min, "
-                "without any headway.",
+                title=f"{run.session_key} has been in state {run.state.value} for "
+                f"{int(seconds // 60)} min.",
                 hint="Stop it with /stop, X in the console, or chat.abort.",
                 text=f"Run {run.id}.{waiting}",
                 sticky=True,
