@@ -6,7 +6,8 @@ Reads come from memory. Changes go through `update(key, fn)`; nobody else writes
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from claw_engine.events import Event
 from claw_engine.paths import StateDir
@@ -17,6 +18,10 @@ from claw_engine.sessions.keys import MAIN, SessionKey, canonical, chat_type, no
 from claw_engine.sessions.table import newest_first
 from claw_engine.storage.foreign_lock import FileLocks
 from claw_engine.world import World
+
+SLICE = 256
+"""Entries looked at before other tasks get a turn."""
+Keyed: TypeAlias = list[tuple[int, str, int]]  # inside the class `list` is the method
 
 
 def _nobody(event: Event) -> None:
@@ -83,6 +88,17 @@ class SessionIndex:
         """All entries, newest first."""
         agents = self._agents.values()
         return tuple(newest_first(entry for agent in agents for entry in agent.entries()))
+
+    async def newest_first(self) -> Sequence[SessionEntry]:
+        """As `list`, but other tasks get their turn: thousands of entries take a while."""
+        keyed: Keyed = []
+        everything = [entry for agent in self._agents.values() for entry in agent.entries()]
+        for number, entry in enumerate(everything):
+            keyed.append((-entry.updated_at, entry.key, number))
+            if number % SLICE == SLICE - 1:
+                await asyncio.sleep(0)
+        keyed.sort()
+        return [everything[number] for _, _, number in keyed]
 
     def agents(self) -> tuple[str, ...]:
         """Agents whose index is loaded."""

@@ -213,7 +213,7 @@ class Sessions:
     async def list(self, limit: int | None = None, search: str = "") -> tuple[SessionRow, ...]:
         """Rows, newest first; runs of cron jobs are hidden. Reads memory and ends of files."""
         wanted: Entries = []
-        for number, entry in enumerate(self.index.list()):
+        for number, entry in enumerate(await self.index.newest_first()):
             if limit is not None and len(wanted) >= limit:
                 break
             if search and number % SEARCHED == SEARCHED - 1:

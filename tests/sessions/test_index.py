@@ -284,6 +284,16 @@ async def test_a_full_disk_is_told_once_and_healed_later(box: Box) -> None:
     assert [p.name for p in box.folder.iterdir()] == ["sessions.json"]
 
 
+async def test_the_sliced_order_is_the_order_of_the_list(box: Box) -> None:
+    index = box.index()
+    for number in range(600):
+        await index.ensure(f"agent:{'ops' if number % 2 else 'main'}:s{number}")
+        if number % 7 == 0:
+            await box.clock.advance(1)
+    assert tuple(await index.newest_first()) == index.list()
+    await index.close()
+
+
 async def test_two_agents_have_two_files(box: Box) -> None:
     index = box.index()
     await asyncio.gather(index.ensure("main"), index.ensure("agent:ops:main"))
