@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from claw_engine.paths import StateDir
 from claw_engine.sessions.keyforms import direct_key, group_key, main_key
 from claw_engine.sessions.keys import (
     MAIN,
@@ -175,6 +177,19 @@ def routes_of(settings: Settings) -> Routes:
         identity_links=session.identity_links,
         global_scope=session.scope == "global",
     )
+
+
+def workspace_of(settings: Settings, state_dir: StateDir, agent_id: str) -> Path:
+    """The working folder of an agent: its own, else for the default agent the one in
+    `agents.defaults`, else a folder of its own inside the state directory."""
+    agent = normalise_agent_id(agent_id)
+    own = next((e for e in settings.agents.list if normalise_agent_id(e.id) == agent), None)
+    if own is not None and own.workspace:
+        return Path(own.workspace).expanduser()
+    if agent != routes_of(settings).default_agent:
+        return state_dir.workspace(agent)
+    shared = settings.agents.defaults.workspace
+    return Path(shared).expanduser() if shared else state_dir.workspace(MAIN)
 
 
 def _binding(entry: BindingEntry) -> Binding:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,10 +12,19 @@ from claw_engine.config.sections.agents import AgentsSettings
 from claw_engine.config.sections.bindings import BindingsSettings
 from claw_engine.config.sections.session import SessionSettings
 from claw_engine.config.settings import Settings
+from claw_engine.paths import StateDir
 from claw_engine.sessions import keyforms
 from claw_engine.sessions.errors import InvalidSessionKey
 from claw_engine.sessions.keys import canonical, chat_type, normalise_account_id, thread_parent
-from claw_engine.sessions.routing import MatchedBy, Origin, Peer, Routes, linked, routes_of
+from claw_engine.sessions.routing import (
+    MatchedBy,
+    Origin,
+    Peer,
+    Routes,
+    linked,
+    routes_of,
+    workspace_of,
+)
 
 
 def routes(
@@ -189,6 +199,7 @@ def test_links_leave_groups_and_the_main_scope_alone() -> None:
 # -- bindings ----------------------------------------------------------------------------------
 
 U1 = Peer("direct", "1")
+TWO = [{"id": "a"}, {"id": "b"}]
 AGENTS = [{"id": name} for name in ("first", "a", "b", "c", "d", "e", "f", "g")]
 TIERS = [
     bind("g", accountId="*"),
@@ -280,3 +291,19 @@ def test_the_default_agent_answers_bare_keys() -> None:
     made = routes(agents=[{"id": "a"}, {"id": "ops", "default": True}])
     assert str(made.request_key("Main")) == "agent:ops:main"
     assert str(made.request_key("agent:a:x")) == "agent:a:x"
+
+
+@pytest.mark.parametrize(
+    ("agents", "agent", "folder"),
+    [
+        ({}, "main", "/s/workspace"),
+        ({"defaults": {"workspace": "/w"}}, "main", "/w"),
+        ({"defaults": {"workspace": "/w"}, "list": TWO}, "a", "/w"),
+        ({"defaults": {"workspace": "/w"}, "list": TWO}, "b", "/s/workspace-b"),
+        ({"list": [{"id": "a"}, {"id": "B", "workspace": "/b"}]}, "b", "/b"),
+        ({"list": [{"id": "a", "default": True}]}, "a", "/s/workspace"),
+    ],
+)  # fmt: skip
+def test_each_agent_has_its_workspace(agents: dict[str, object], agent: str, folder: str) -> None:
+    settings = Settings(agents=AgentsSettings.model_validate(agents))
+    assert workspace_of(settings, StateDir(Path("/s")), agent) == Path(folder)
