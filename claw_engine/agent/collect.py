@@ -35,11 +35,20 @@ class Collector:
     Tool markup written as text is held back (`saw_markup`), case PR-03.
     """
 
-    __slots__ = ("_calls", "_filter", "_reasoning", "_text", "stop_reason", "usage")
+    __slots__ = (
+        "_calls",
+        "_filter",
+        "_reasoning",
+        "_reasoning_name",
+        "_text",
+        "stop_reason",
+        "usage",
+    )
 
     def __init__(self) -> None:
         self._text: list[str] = []
         self._reasoning: list[str] = []
+        self._reasoning_name = ""
         self._calls: dict[int, _Call] = {}
         self._filter = MarkupFilter()
         self.usage: Usage | None = None
@@ -62,8 +71,9 @@ class Collector:
         match event:
             case TextDelta(text):
                 return self._show(self._filter.feed(text)), ""
-            case ReasoningDelta(text):
+            case ReasoningDelta(text, name):
                 self._reasoning.append(text)
+                self._reasoning_name = self._reasoning_name or name
                 return "", text
             case ToolCallStart(index, id_, name):
                 known = self._calls.setdefault(index, _Call(id_, name))
@@ -82,7 +92,8 @@ class Collector:
         """Content of the message to keep: thoughts, text, then the given calls."""
         blocks: list[Block] = []
         if reasoning := self.reasoning:
-            blocks.append(ThinkingBlock(reasoning))
+            # OpenClaw replays a thought under the wire field that its signature names.
+            blocks.append(ThinkingBlock(reasoning, self._reasoning_name or None))
         if (text := self.text).strip():
             blocks.append(TextBlock(text))
         return (*blocks, *calls)
@@ -99,9 +110,7 @@ class Collector:
             arguments, problem = parse_arguments(raw)
             if self.stop_reason == "length" and not raw.strip():
                 arguments, problem = None, CUT_CALL
-            out.append(
-                ToolCallBlock(id_, wire_name(call.name), arguments or {}, problem or None)
-            )
+            out.append(ToolCallBlock(id_, wire_name(call.name), arguments or {}, problem or None))
         return tuple(out)
 
     def _show(self, text: str) -> str:

@@ -130,7 +130,10 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
+    """`name` is the wire field it came in, for whoever gives it back to the provider later."""
+
     text: str
+    name: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,15 +122,16 @@ class ChatStreamDecoder:
             delta = choice.get("message")
         events: list[ModelEvent] = []
         if isinstance(delta, dict):
-            reasoning = next(
-                (v for f in _REASONING_FIELDS if isinstance(v := delta.get(f), str) and v), ""
+            name, reasoning = next(
+                ((f, v) for f in _REASONING_FIELDS if isinstance(v := delta.get(f), str) and v),
+                ("", ""),
             )
             listed, text = _content(delta.get("content"))
             refusal = delta.get("refusal")
             if isinstance(refusal, str):
                 text += refusal
             thought, visible = self._think.feed(text) if text else ("", "")
-            events += _spoken(reasoning + listed + thought, visible)
+            events += _spoken(reasoning + listed + thought, visible, name)
             events += self._tools.feed(delta)
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
@@ -182,10 +183,10 @@ def read_usage(raw: Mapping[str, object]) -> Usage:
     )
 
 
-def _spoken(reasoning: str, text: str) -> list[ModelEvent]:
+def _spoken(reasoning: str, text: str, name: str = "") -> list[ModelEvent]:
     events: list[ModelEvent] = []
     if reasoning:
-        events.append(ReasoningDelta(reasoning))
+        events.append(ReasoningDelta(reasoning, name))
     if text:
         events.append(TextDelta(text))
     return events

@@ -284,3 +284,10 @@ def test_pr03_a_reply_of_thinking_only_has_no_text() -> None:
 
 def test_nothing_is_read_after_the_end_mark() -> None:
     assert text_of(decode(*text("a"), "[DONE]", *text("b"))) == "a"
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning", "reasoning_text"])
+def test_reasoning_tells_the_field_it_came_in(name: str) -> None:
+    events = decode(*reasoning("Hm.", name=name), delta(content="<think>Oh.</think>Yes."), "[DONE]")
+    named = [(e.text, e.name) for e in events if isinstance(e, ReasoningDelta)]
+    assert named == [("Hm.", name), ("Oh.", "")]
