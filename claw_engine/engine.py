@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import socket
@@ -19,48 +20,25 @@ from types import TracebackType
 from typing import Literal, Self
 
 from claw_engine import __version__
-from claw_engine.adapters import (
-    ConfigAdapter,
-    IntakeAdapter,
-    ModelsAdapter,
-    QueueAdapter,
-    SessionsAdapter,
-)
-from claw_engine.agent.options import workspace_of
-from claw_engine.agent.run import AgentDeps, AgentRuntime
-from claw_engine.approvals.broker import Broker
-from claw_engine.approvals.store import ExecApprovals
 from claw_engine.client.local import LocalClient
 from claw_engine.config.load import ConfigStore
 from claw_engine.config.redact import Redactor
 from claw_engine.config.settings import Settings
-from claw_engine.errors import ClawError
 from claw_engine.events import EventBus
 from claw_engine.gateway.gateway import Gateway
-from claw_engine.gateway.ports import GatewayParts
 from claw_engine.housekeeping import Housekeeping
-from claw_engine.inbox.builtin import builtin_commands
-from claw_engine.inbox.dispatch import Dispatcher
-from claw_engine.inbox.journal import Journal
-from claw_engine.inbox.ports import DispatchDeps
-from claw_engine.inbox.session_commands import SessionCommands, stopping_reset
-from claw_engine.lanes import DEFAULT_WIDTHS, Lanes
+from claw_engine.lanes import Lanes
 from claw_engine.logs import Logs, level_number, start_logs
-from claw_engine.models.base import ModelConfigError, ModelRef
-from claw_engine.models.catalog import Models
 from claw_engine.notices import NoticeBoard, problem_notices
 from claw_engine.paths import StateDir
-from claw_engine.pauses import Pauses
 from claw_engine.protocol.names import ALL_SCOPES, Scope
-from claw_engine.runs import Runs
-from claw_engine.sessions.entry import SessionEntry
-from claw_engine.sessions.generation import state_generation
-from claw_engine.sessions.store import Sessions
-from claw_engine.storage.locks import HeldBy, Lock, acquire, foreign_locks
-from claw_engine.tools.exec.table import ProcessTable
-from claw_engine.tools.registry import ToolRegistry, default_tools
+from claw_engine.rooms import Rooms
+from claw_engine.storage.locks import Lock
+from claw_engine.tenancy import EngineHeld, ForeignState, move_in
 from claw_engine.watchdog import LoopWatchdog
 from claw_engine.world import RealDisk, World, real_world
+
+__all__ = ["Engine", "EngineHeld", "ForeignState"]
 
 log = logging.getLogger("claw.engine")
 
@@ -71,23 +49,6 @@ BYPASS_WARNING = "approvals can be bypassed by allowed commands"
 
 DRAIN_S = 2.0
 """Seconds that runs get to end by themselves when the engine stops."""
-
-
-class EngineHeld(ClawError):
-    """Another process runs an engine on this state directory."""
-
-    def __init__(self, state_dir: Path, held: HeldBy) -> None:
-        who = f"pid {held.pid}" if held.pid else "another process"
-        super().__init__(
-            f"An engine ({who}) already runs on {state_dir}.",
-            hint="Attach to it with claw-tui, or stop it first.",
-            details={"pid": held.pid, "door": held.info.get("door")},
-        )
-        self.held = held
-
-
-class ForeignState(ClawError):
-    """The state directory belongs to a program that must not be disturbed."""
 
 
 class Engine:
@@ -141,56 +102,35 @@ class Engine:
 
     async def _start(self) -> None:
         world, state = self._world, self.state
-        state.ensure()
-        self._take_directory()
+        self._lock = move_in(state, world.clock.now_ms(), self._description())
         self._config = ConfigStore(world, state, self.env)
         loaded = self._config.load()
         settings = loaded.settings
-        redactor = Redactor.from_settings(settings, settings.logging.redact_patterns)
         self._logs = start_logs(
             state.logs_dir,
             level=level_number(settings.logging.level, self.env),
-            redact=redactor.text,
+            redact=_redactor(settings).text,
+            max_file_bytes=settings.logging.max_file_bytes,
         )
-
         self._bus = EventBus()
         self.board = NoticeBoard(world.clock, self._bus)
-        publish = self.board.publish
-        self._runs = Runs(world.clock, publish)
-        self._lanes = Lanes(world.clock, publish, lane_widths(settings))
-        self._sessions = Sessions(world, state, publish, workspace=self._workspace)
-        self._exec_approvals = ExecApprovals(world, state.exec_approvals, warn=self._warn_rules)
-        self._broker = Broker(
-            world, publish, state.approvals_journal, settings.approvals.timeout_ms
-        )
-        self._journal = Journal(world, state.inbox_dir)
-        self._models = Models(world)
-        self._processes = ProcessTable(world, publish, state.processes_json)
-        self._pauses = Pauses(world, state, self._lanes)
-        self._dispatcher = self._build_dispatcher()
-        self.gateway = Gateway(world, self._parts(), state, self.env)
+        self._rooms = Rooms(world, state, self._config, self._bus, self.board)
+        self.gateway = Gateway(world, self._rooms.parts(self), state, self.env)
         self._housekeeping = Housekeeping(self)
 
         self.gateway.start()
         for notice in problem_notices(loaded):
-            publish(notice)
-        await self._sessions.open()
-        self._close.push_async_callback(self._sessions.close)
-        recovered = await self._journal.open()
-        self._close.push_async_callback(self._journal.close)
-        await self._processes.reap({accepted.id for accepted in recovered.interrupted})
-        await self._exec_approvals.load()
-        await self._pauses.restore()
-        await self._broker.start()
-        # Before the door opens: a new message must not overtake what was accepted before it.
-        await self._dispatcher.recover(recovered)
+            self.board.publish(notice)
+        self._close.push_async_callback(self._rooms.close)
+        await self._rooms.open()
         self.door_path = await self.gateway.open_door()
         self._close.push_async_callback(self.gateway.close, "gateway stopping")
-        assert self._lock is not None
         self._lock.describe(self._description())
         self._watchdog.start()
         self._housekeeping.start()
         self._close.push_async_callback(self._housekeeping.stop)
+        # What was loaded lives as long as we do; the collector need not look at it again.
+        gc.freeze()
         log.info(
             "engine ready: pid=%d mode=%s stateDir=%s door=%s",
             os.getpid(), self._mode, state.root, self.door_path,
@@ -199,12 +139,9 @@ class Engine:
     async def _stop(self) -> None:
         log.info("engine stop: mode=%s", self._mode)
         try:
-            # The order of the house: intake, drain, abort, writers (exit stack), clients, lock.
-            await self._dispatcher.close(self._drain_s)
-            await self._processes.close()
-            await self._broker.close()
+            # The order of the house: intake, drain, abort, clients, writers, lock.
+            await self._rooms.stop(self._drain_s)
             await self._close.aclose()
-            await self._models.aclose()
         finally:
             self._release()
 
@@ -219,24 +156,6 @@ class Engine:
         if self._own_world and isinstance(self._world.disk, RealDisk):
             self._world.disk.close()
 
-    def _take_directory(self) -> None:
-        root = self.state.root
-        if state_generation(root) == "sqlite":
-            raise ForeignState(
-                f"{root} holds the state of a newer OpenClaw (sessions in SQLite).",
-                hint="It is never rewritten here. Choose another one with --state-dir.",
-            )
-        foreign = foreign_locks(root, self._world.clock.now_ms())
-        if foreign:
-            raise ForeignState(
-                f"Process {foreign[0].pid} is using {root} (lock {foreign[0].path.name}).",
-                hint="Stop that program first, or choose another directory with --state-dir.",
-            )
-        taken = acquire(self.state.gateway_lock, self._description())
-        if isinstance(taken, HeldBy):
-            raise EngineHeld(root, taken)
-        self._lock = taken
-
     def _description(self) -> Mapping[str, object]:
         return {
             "startedAt": self._started_ms,
@@ -245,68 +164,6 @@ class Engine:
             "version": __version__,
             "door": str(self.door_path) if self.door_path else None,
         }
-
-    def _build_dispatcher(self) -> Dispatcher:
-        deps = AgentDeps(
-            world=self._world,
-            state_dir=self.state,
-            sessions=self._sessions,
-            models=self._models,
-            tools=ToolRegistry(default_tools(self._processes)),
-            approvals=self._broker,
-            exec_approvals=self._exec_approvals,
-            abort=self._runs.abort,
-        )
-        self._agent = AgentRuntime(deps)
-        inbox = DispatchDeps(
-            world=self._world,
-            publish=self.board.publish,
-            runs=self._runs,
-            lanes=self._lanes,
-            journal=self._journal,
-            sessions=self._sessions,
-            agent=self._agent,
-            approvals=self._broker,
-            settings=self.settings,
-        )
-        commands = builtin_commands(inbox)
-        dispatcher = Dispatcher(inbox, commands)
-        self._reset = stopping_reset(dispatcher.clear, self._begin_anew)
-        SessionCommands(inbox, self._reset, self._named_model).register(commands)
-        return dispatcher
-
-    async def _begin_anew(self, key: str, reason: str) -> SessionEntry:
-        return await self._sessions.reset(key)
-
-    def _named_model(self, name: str) -> ModelRef:
-        return self._models.named(self.settings(), name)
-
-    def _parts(self) -> GatewayParts:
-        world = self._world
-        return GatewayParts(
-            clock=world.clock,
-            ids=world.ids,
-            bus=self._bus,
-            runs=self._runs,
-            lanes=self._lanes,
-            pauses=self._pauses,
-            intake=IntakeAdapter(self._dispatcher, self._sessions, world.clock),
-            sessions=SessionsAdapter(self._sessions, self.settings),
-            approvals=self._broker,
-            models=ModelsAdapter(self._models, self.settings),
-            config=ConfigAdapter(self._config),
-            host=self,
-            background=self._processes,
-            queue=QueueAdapter(
-                self._dispatcher, self._sessions, self._reset, self._named_model
-            ),
-        )
-
-    def _warn_rules(self, sentence: str) -> None:
-        self.board.tell("rules-damaged", "warn", "exec-approvals.json is damaged.", text=sentence)
-
-    def _workspace(self, agent_id: str) -> Path:
-        return workspace_of(self.settings(), agent_id, self.state)
 
     # ── what others use ─────────────────────────────────────────────────────────────────────
 
@@ -331,8 +188,7 @@ class Engine:
     @property
     def busy(self) -> bool:
         """Whether a run, a client or a command in the background still needs the engine."""
-        peers = self.gateway.broadcaster.peers
-        return bool(self._runs.active()) or bool(peers) or bool(self._processes.running)
+        return self._rooms.busy or bool(self.gateway.broadcaster.peers)
 
     # ── HostPort: what the gateway says about us ────────────────────────────────────────────
 
@@ -390,7 +246,7 @@ class Engine:
 
     @property
     def lanes(self) -> Lanes:
-        return self._lanes
+        return self._rooms.lanes
 
     @property
     def watchdog(self) -> LoopWatchdog:
@@ -398,49 +254,27 @@ class Engine:
 
     def workspaces(self) -> Iterable[Path]:
         """Workspace folders of all configured agents."""
-        return dict.fromkeys(self._workspace(agent) for agent in self._agents())
-
-    def _agents(self) -> Sequence[str]:
-        return [agent.id for agent in self.settings().agents.list] or ["main"]
+        return dict.fromkeys(self._rooms.workspace(agent) for agent in self._rooms.agents())
 
     async def warm_up(self) -> None:
         """Do ahead of the first message what it would otherwise wait for; never raises."""
-        for agent in self._agents():
-            try:
-                await self._agent.warm_up(self.settings(), agent)
-            except OSError as error:
-                log.warning("workspace of %s is not ready: %s", agent, error)
-        with contextlib.suppress(ModelConfigError):  # the status says what is wrong with it
-            await self._models.warm_up(self._models.resolve(self.settings()))
+        await self._rooms.warm_up()
 
     async def workspace_tokens(self) -> Mapping[str, int]:
-        """Estimated tokens of each workspace file; files of other agents carry their agent's id."""
-        found: dict[str, int] = {}
-        for number, agent in enumerate(self._agents()):
-            try:
-                tokens = await self._agent.workspace_tokens(self.settings(), agent)
-            except OSError:
-                continue
-            prefix = f"{agent}/" if number else ""
-            found.update((prefix + name, count) for name, count in tokens.items())
-        return found
+        """Estimated tokens of each workspace file."""
+        return await self._rooms.workspace_tokens()
+
+    async def clean_up(self) -> None:
+        """Upkeep of the session folders."""
+        await self._rooms.clean_up()
 
     def apply(self, settings: Settings) -> None:
         """Put a new configuration in force where it is not read on use anyway."""
-        self._pauses.apply(lane_widths(settings))
-        self._broker.timeout_ms = settings.approvals.timeout_ms
+        self._rooms.apply(settings)
         if self._logs is not None:
-            redactor = Redactor.from_settings(settings, settings.logging.redact_patterns)
-            self._logs.set_redact(redactor.text)
+            self._logs.set_redact(_redactor(settings).text)
             self._logs.set_level(level_number(settings.logging.level, self.env))
 
 
-def lane_widths(settings: Settings) -> Mapping[str, int]:
-    """Widths of the global lanes by configuration (gateway digest §4.1)."""
-    defaults = settings.agents.defaults
-    return {
-        **DEFAULT_WIDTHS,
-        "main": defaults.max_concurrent,
-        "cron": settings.cron.max_concurrent_runs,
-        "subagent": defaults.subagents.max_concurrent,
-    }
+def _redactor(settings: Settings) -> Redactor:
+    return Redactor.from_settings(settings, settings.logging.redact_patterns)

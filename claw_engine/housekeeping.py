@@ -23,6 +23,7 @@ from claw_engine.config.reload import (
 )
 from claw_engine.config.settings import Settings
 from claw_engine.config.snapshot import WatchTargets
+from claw_engine.errors import ClawError
 from claw_engine.events import EventBus
 from claw_engine.lanes import Lanes
 from claw_engine.notices import NoticeBoard, problem_notices
@@ -33,6 +34,11 @@ log = logging.getLogger("claw.engine")
 
 IDLE_LOOK_S = 1.0
 """Seconds between looks while the engine waits to be idle; only then does it look at all."""
+
+
+FIRST_UPKEEP_S = 600.0
+UPKEEP_S = 24 * 3600.0
+"""Seconds between looks at the session folders."""
 
 
 class Host(Protocol):
@@ -55,6 +61,7 @@ class Host(Protocol):
     def workspaces(self) -> Iterable[Path]: ...
     async def warm_up(self) -> None: ...
     async def workspace_tokens(self) -> Mapping[str, int]: ...
+    async def clean_up(self) -> None: ...
     def apply(self, settings: Settings) -> None: ...
     def stop(self) -> None: ...
     async def idle_wanted(self) -> None: ...
@@ -77,6 +84,7 @@ class Housekeeping:
             ("reload", self._reload()),
             ("watchdog", self._watch_closer()),
             ("idle", self._idle()),
+            ("upkeep", self._upkeep()),
         )
         self._tasks = [asyncio.create_task(duty, name=name) for name, duty in duties]
 
@@ -163,6 +171,19 @@ class Housekeeping:
             if works != active:
                 active = works
                 host.watchdog.set_active(works)
+
+    # ── upkeep ──────────────────────────────────────────────────────────────────────────────
+
+    async def _upkeep(self) -> None:
+        """Old sessions and archives go by configuration, some time after start and then daily."""
+        wait = FIRST_UPKEEP_S
+        while True:
+            await self._host.world.clock.sleep(wait)
+            wait = UPKEEP_S
+            try:
+                await self._host.clean_up()
+            except ClawError as error:
+                log.warning("session upkeep: %s", error.sentence())
 
     # ── idle exit ───────────────────────────────────────────────────────────────────────────
 

@@ -11,6 +11,7 @@ from claw_engine.agent.ports import Inbound
 from claw_engine.agent.prompt.builder import Limits
 from claw_engine.agent.prompt.sections import Host
 from claw_engine.paths import StateDir
+from claw_engine.sessions.routing import workspace_of
 
 if TYPE_CHECKING:
     from claw_engine.config.settings import Settings
@@ -48,17 +49,6 @@ def this_host() -> Host:
     return Host(f"{name.sysname} {name.release}", name.machine, shell)
 
 
-def workspace_of(settings: Settings, agent_id: str, state_dir: StateDir) -> Path:
-    """The agent's workspace: its own setting, the default setting (only for `main`: two agents do
-    not share one by accident), or its folder in the state directory."""
-    entry = next((a for a in settings.agents.list if a.id == agent_id), None)
-    folder = entry.workspace if entry is not None else None
-    if folder is None and agent_id == "main":
-        folder = settings.agents.defaults.workspace
-    path = Path(folder).expanduser() if folder else state_dir.workspace(agent_id)
-    return path if path.is_absolute() else state_dir.root / path
-
-
 def options(
     settings: Settings, agent_id: str, state_dir: StateDir, message: Inbound | None = None
 ) -> Options:
@@ -67,7 +57,7 @@ def options(
     extra = message.extra if message is not None else {}
     return Options(
         timeout_s=_seconds(extra.get(TIMEOUT_FIELD), defaults.timeout_seconds),
-        workspace=workspace_of(settings, agent_id, state_dir),
+        workspace=workspace_of(settings, state_dir, agent_id),
         seeding=not defaults.skip_bootstrap,
         limits=Limits(defaults.bootstrap_max_chars, defaults.bootstrap_total_max_chars),
         thinking=(message.thinking if message else None) or defaults.thinking_default or "off",

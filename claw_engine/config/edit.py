@@ -9,7 +9,7 @@ from claw_engine.config.problems import KeyPath, format_path
 from claw_engine.config.spans import Span, SpanMap, scan, skip_blank
 
 INDENT = "  "
-_REST_OF_LINE = re.compile(r"[ \t]*(?://[^\n\r]*|/\*[^\n\r]*?\*/[ \t]*)?(?=\r?\n|\Z)")
+_REST_OF_LINE = re.compile(r"[ \t]*(?://[^\n\r]*|/\*(?:(?!\*/)[^\n\r])*\*/[ \t]*)?(?=\r?\n|\Z)")
 
 
 class EditError(ValueError):

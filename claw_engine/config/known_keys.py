@@ -99,7 +99,7 @@ browser.snapshotDefaults: mode
 browser.ssrfPolicy: allowPrivateNetwork allowedHostnames dangerouslyAllowPrivateNetwork
   hostnameAllowlist
 canvasHost: enabled liveReload port root
-claw: approvalTimeoutMs permissionMode resume
+claw: approvalTimeoutMs durability permissionMode resume
 commands: allowFrom bash bashForegroundMs config debug native nativeSkills ownerAllowFrom
   ownerDisplay ownerDisplaySecret restart text useAccessGroups
 cron: enabled maxConcurrentRuns runLog sessionRetention store webhook webhookToken
@@ -230,8 +230,9 @@ tools.agentToAgent: allow enabled
 tools.byProvider: *
 tools.byProvider.*: allow alsoAllow deny profile
 tools.elevated: allowFrom enabled
-tools.exec: applyPatch ask backgroundMs cleanupMs host node notifyOnExit notifyOnExitEmptySuccess
-  pathPrepend safeBinProfiles safeBinTrustedDirs safeBins security timeoutSec
+tools.exec: applyPatch ask backgroundMs cleanupMs confine confineNetwork confineReach
+  confineWritable host node notifyOnExit notifyOnExitEmptySuccess pathPrepend
+  safeBinProfiles safeBinTrustedDirs safeBins security timeoutSec
 tools.exec.applyPatch: allowModels enabled workspaceOnly
 tools.exec.safeBinProfiles: *
 tools.exec.safeBinProfiles.*: allowedValueFlags deniedFlags maxPositional minPositional

@@ -176,6 +176,7 @@ class ConfigReader:
             approvals=ApprovalsSettings.model_construct(timeout_ms=claw.approval_timeout_ms),
             permission_mode=claw.permission_mode,
             resume=claw.resume,
+            durability=claw.durability,
             raw=MappingProxyType(raw),
             resolved=MappingProxyType(resolved),
             env=MappingProxyType(dict(env)),

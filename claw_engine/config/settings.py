@@ -13,7 +13,12 @@ from pydantic import ValidationError
 
 from claw_engine.config.problems import KeyPath, ProblemKind
 from claw_engine.config.sections.agents import AgentsSettings
-from claw_engine.config.sections.approvals import ApprovalsSettings, PermissionMode, ResumePolicy
+from claw_engine.config.sections.approvals import (
+    ApprovalsSettings,
+    Durability,
+    PermissionMode,
+    ResumePolicy,
+)
 from claw_engine.config.sections.base import Section
 from claw_engine.config.sections.bindings import BindingsSettings
 from claw_engine.config.sections.cron import CronSettings
@@ -52,6 +57,7 @@ class Settings:
     approvals: ApprovalsSettings = field(default_factory=ApprovalsSettings.model_construct)
     permission_mode: PermissionMode = "guarded"
     resume: ResumePolicy = "ask"
+    durability: Durability = "power"
     raw: Mapping[str, object] = field(default_factory=dict, repr=False)
     resolved: Mapping[str, object] = field(default_factory=dict, repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)

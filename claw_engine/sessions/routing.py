@@ -184,12 +184,11 @@ def workspace_of(settings: Settings, state_dir: StateDir, agent_id: str) -> Path
     `agents.defaults`, else a folder of its own inside the state directory."""
     agent = normalise_agent_id(agent_id)
     own = next((e for e in settings.agents.list if normalise_agent_id(e.id) == agent), None)
-    if own is not None and own.workspace:
-        return Path(own.workspace).expanduser()
-    if agent != routes_of(settings).default_agent:
-        return state_dir.workspace(agent)
-    shared = settings.agents.defaults.workspace
-    return Path(shared).expanduser() if shared else state_dir.workspace(MAIN)
+    folder = own.workspace if own is not None else None
+    if not folder and agent == routes_of(settings).default_agent:
+        folder = settings.agents.defaults.workspace or str(state_dir.workspace(MAIN))
+    path = Path(folder).expanduser() if folder else state_dir.workspace(agent)
+    return path if path.is_absolute() else state_dir.root / path
 
 
 def _binding(entry: BindingEntry) -> Binding:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from claw_engine.agent.options import TIMEOUT_FIELD, options, workspace_of
+from claw_engine.agent.options import TIMEOUT_FIELD, options
+from claw_engine.sessions.routing import workspace_of
 from claw_engine.agent.record import stamped
 from claw_engine.config.sections.agents import AgentDefaults, AgentEntry, AgentsSettings
 from claw_engine.config.settings import Settings
@@ -18,8 +19,9 @@ STATE = StateDir(Path("/state"))
 
 def settings(**defaults: object) -> Settings:
     own = AgentEntry(id="own", workspace="/own")
+    main = AgentEntry(id="main")
     agents = AgentsSettings.model_construct(
-        defaults=AgentDefaults.model_construct(None, **defaults), list=(own,)
+        defaults=AgentDefaults.model_construct(None, **defaults), list=(main, own)
     )
     return Settings(agents=agents)
 
@@ -36,7 +38,7 @@ def settings(**defaults: object) -> Settings:
     ],
 )
 def test_workspaces(agent: str, default: str | None, path: str) -> None:
-    assert workspace_of(settings(workspace=default), agent, STATE) == Path(path)
+    assert workspace_of(settings(workspace=default), STATE, agent) == Path(path)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ DEFAULT_TIMEOUT_MS = 30 * 60 * 1000
 PermissionMode = Literal["look", "guarded", "workspace", "full"]
 ResumePolicy = Literal["ask", "auto", "never"]
 """What becomes of a run that a restart cut short."""
+Durability = Literal["power", "process"]
+"""What an acknowledged message survives: a power cut, or only the end of the process."""
 
 
 class ClawSettings(Section):
@@ -22,6 +24,7 @@ class ClawSettings(Section):
     permission_mode: PermissionMode = "guarded"
     approval_timeout_ms: Count = DEFAULT_TIMEOUT_MS
     resume: ResumePolicy = "ask"
+    durability: Durability = "power"
 
 
 class ApprovalsSettings(Section):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from claw_engine.config.sections.base import Count, Names, Section, defaults
+from claw_engine.config.sections.sandbox import ConfineSettings
 
 
-class ExecSettings(Section):
+class ExecSettings(ConfineSettings):
     """`tools.exec`; `timeout_sec` in seconds, `background_ms` and `cleanup_ms` in ms.
 
     `host` is None when the file names none.

@@ -1,0 +1,243 @@
+"""The rooms of one engine, wired to each other, and the order in which they open and close.
+
+Only wiring: nothing here decides anything about a message.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from claw_engine.adapters import (
+    ConfigAdapter,
+    IntakeAdapter,
+    ModelsAdapter,
+    QueueAdapter,
+    SessionsAdapter,
+)
+from claw_engine.agent.run import AgentDeps, AgentRuntime
+from claw_engine.approvals.broker import Broker
+from claw_engine.approvals.store import ExecApprovals
+from claw_engine.config.load import ConfigStore
+from claw_engine.config.settings import Settings
+from claw_engine.events import EventBus
+from claw_engine.gateway.ports import GatewayParts, HostPort
+from claw_engine.inbox.builtin import builtin_commands
+from claw_engine.inbox.dispatch import Dispatcher
+from claw_engine.inbox.journal import Journal
+from claw_engine.inbox.ports import DispatchDeps
+from claw_engine.inbox.session_commands import SessionCommands, stopping_reset
+from claw_engine.lanes import DEFAULT_WIDTHS, Lanes
+from claw_engine.models.base import ModelConfigError, ModelRef
+from claw_engine.models.catalog import Models
+from claw_engine.notices import NoticeBoard
+from claw_engine.paths import StateDir
+from claw_engine.pauses import Pauses
+from claw_engine.runs import Runs
+from claw_engine.sessions.entry import SessionEntry
+from claw_engine.sessions.maintenance import limits_of
+from claw_engine.sessions.routing import routes_of, workspace_of
+from claw_engine.sessions.store import Sessions
+from claw_engine.tools.exec.table import ProcessTable
+from claw_engine.tools.registry import ToolRegistry, default_tools
+from claw_engine.world import World
+
+log = logging.getLogger("claw.engine")
+
+
+class Rooms:
+    """Use: `await open()`, …, `await stop(drain_s)`, `await close()`."""
+
+    def __init__(
+        self,
+        world: World,
+        state: StateDir,
+        config: ConfigStore,
+        bus: EventBus,
+        board: NoticeBoard,
+    ) -> None:
+        self._world = world
+        self._state = state
+        self._config = config
+        self._bus = bus
+        self._board = board
+        self._closing = contextlib.AsyncExitStack()
+        settings, publish = config.settings, board.publish
+        durability = settings.durability
+        self.runs = Runs(world.clock, publish)
+        self.lanes = Lanes(world.clock, publish, lane_widths(settings))
+        self.pauses = Pauses(world, state, self.lanes)
+        self.sessions = Sessions(
+            world, state, publish, workspace=self.workspace, durability=durability
+        )
+        self.exec_approvals = ExecApprovals(world, state.exec_approvals, warn=self._warn_rules)
+        self.broker = Broker(world, publish, state.approvals_journal, settings.approvals.timeout_ms)
+        self.journal = Journal(world, state.inbox_dir, durability)
+        self.models = Models(world)
+        self.processes = ProcessTable(world, publish, state.processes_json)
+        self._route(settings)
+        self._wire_inbox()
+
+    def _wire_inbox(self) -> None:
+        world, publish = self._world, self._board.publish
+        self.agent = AgentRuntime(
+            AgentDeps(
+                world=world,
+                state_dir=self._state,
+                sessions=self.sessions,
+                models=self.models,
+                tools=ToolRegistry(default_tools(self.processes)),
+                approvals=self.broker,
+                exec_approvals=self.exec_approvals,
+                abort=self.runs.abort,
+            )
+        )
+        deps = DispatchDeps(
+            world=world,
+            publish=publish,
+            runs=self.runs,
+            lanes=self.lanes,
+            journal=self.journal,
+            sessions=self.sessions,
+            agent=self.agent,
+            approvals=self.broker,
+            settings=self.settings,
+        )
+        commands = builtin_commands(deps)
+        self.dispatcher = Dispatcher(deps, commands)
+        self._reset = stopping_reset(self.dispatcher.clear, self._begin_anew)
+        SessionCommands(deps, self._reset, self._named_model).register(commands)
+
+    def parts(self, host: HostPort) -> GatewayParts:
+        """Everything the gateway is wired to."""
+        world = self._world
+        return GatewayParts(
+            clock=world.clock,
+            ids=world.ids,
+            bus=self._bus,
+            runs=self.runs,
+            lanes=self.lanes,
+            pauses=self.pauses,
+            intake=IntakeAdapter(self.dispatcher, self.sessions, world.clock),
+            sessions=SessionsAdapter(self.sessions, self.settings),
+            approvals=self.broker,
+            models=ModelsAdapter(self.models, self.settings),
+            config=ConfigAdapter(self._config),
+            host=host,
+            background=self.processes,
+            queue=QueueAdapter(self.dispatcher, self.sessions, self._reset, self._named_model),
+        )
+
+    # ── life ────────────────────────────────────────────────────────────────────────────────
+
+    async def open(self) -> None:
+        """Read what is on disk and finish what a dead engine left; nobody may talk to us yet."""
+        await self.sessions.open()
+        self._closing.push_async_callback(self.sessions.close)
+        recovered = await self.journal.open()
+        self._closing.push_async_callback(self.journal.close)
+        await self.processes.reap({accepted.id for accepted in recovered.interrupted})
+        await self.exec_approvals.load()
+        await self.pauses.restore()
+        await self.broker.start()
+        # Before the door opens: a new message must not overtake what was accepted before it.
+        await self.dispatcher.recover(recovered)
+
+    async def stop(self, drain_s: float) -> None:
+        """No intake, bounded drain, abort; what children there are end too."""
+        await self.dispatcher.close(drain_s)
+        await self.processes.close()
+        await self.broker.close()
+
+    async def close(self) -> None:
+        """Flush the writers, then let connections go."""
+        await self._closing.aclose()
+        await self.models.aclose()
+
+    # ── what the engine asks ────────────────────────────────────────────────────────────────
+
+    def settings(self) -> Settings:
+        """The newest configuration."""
+        return self._config.settings
+
+    def workspace(self, agent_id: str) -> Path:
+        return workspace_of(self.settings(), self._state, agent_id)
+
+    def agents(self) -> Sequence[str]:
+        """Ids of the configured agents, the default one first."""
+        routes = routes_of(self.settings())
+        rest = [agent for agent in routes.agents if agent != routes.default_agent]
+        return [routes.default_agent, *rest]
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run or a command in the background goes on."""
+        return bool(self.runs.active()) or bool(self.processes.running)
+
+    def apply(self, settings: Settings) -> None:
+        """Put a new configuration in force where it is not read on use anyway."""
+        self.pauses.apply(lane_widths(settings))
+        self.broker.timeout_ms = settings.approvals.timeout_ms
+        self._route(settings)
+
+    async def warm_up(self) -> None:
+        """Do ahead of the first message what it would otherwise wait for; never raises."""
+        for agent in self.agents():
+            try:
+                await self.agent.warm_up(self.settings(), agent)
+            except OSError as error:
+                log.warning("workspace of %s is not ready: %s", agent, error)
+        with contextlib.suppress(ModelConfigError):  # the status says what is wrong with it
+            await self.models.warm_up(self.models.resolve(self.settings()))
+
+    async def workspace_tokens(self) -> Mapping[str, int]:
+        """Estimated tokens of each workspace file; files of other agents carry their agent's id."""
+        found: dict[str, int] = {}
+        for number, agent in enumerate(self.agents()):
+            try:
+                tokens = await self.agent.workspace_tokens(self.settings(), agent)
+            except OSError:
+                continue
+            prefix = f"{agent}/" if number else ""
+            found.update((prefix + name, count) for name, count in tokens.items())
+        return found
+
+    async def clean_up(self) -> None:
+        """Sessions' upkeep by configuration; what was removed or failed is logged."""
+        limits = limits_of(self.settings().session.maintenance)
+        active = [run.session_key for run in self.runs.active()]
+        for result in await self.sessions.cleanup(limits, dry_run=False, active=active):
+            if result.actions:
+                verb = "did" if result.done else "would do"
+                log.info("session upkeep of %s %s %d steps", result.agent_id, verb,
+                         len(result.actions))  # fmt: skip
+            for action, why in result.failed:
+                log.warning("session upkeep failed: %s: %s", action, why)
+
+    # ── inside ──────────────────────────────────────────────────────────────────────────────
+
+    def _route(self, settings: Settings) -> None:
+        routes = routes_of(settings)
+        self.sessions.configure(routes.default_agent, global_scope=routes.global_scope)
+
+    async def _begin_anew(self, key: str, reason: str) -> SessionEntry:
+        return await self.sessions.reset(key)
+
+    def _named_model(self, name: str) -> ModelRef:
+        return self.models.named(self.settings(), name)
+
+    def _warn_rules(self, sentence: str) -> None:
+        self._board.tell("rules-damaged", "warn", "exec-approvals.json is damaged.", text=sentence)
+
+
+def lane_widths(settings: Settings) -> Mapping[str, int]:
+    """Widths of the global lanes by configuration (gateway digest §4.1)."""
+    defaults = settings.agents.defaults
+    return {
+        **DEFAULT_WIDTHS,
+        "main": defaults.max_concurrent,
+        "cron": settings.cron.max_concurrent_runs,
+        "subagent": defaults.subagents.max_concurrent,
+    }
