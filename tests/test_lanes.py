@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from claw_engine.events import Event
-from claw_engine.lanes import Lanes, Ticket
+from claw_engine.lanes import LaneCycle, Lanes, LanesDraining, Ticket
 from tests.support.fakes import FakeClock, settle
 
 
@@ -114,6 +114,57 @@ async def test_a_cancelled_ticket_leaves_no_trace(when: str) -> None:
             ticket.release()
     assert [(s.active, s.queued, s.parked) for s in lanes.status()] == [(0, 0, 0)]
     await lanes.enqueue("next", "s").acquire()
+
+
+async def test_a_new_generation_ignores_what_still_runs_and_keeps_what_waits() -> None:
+    lanes, _, _ = make({"main": 1})
+    zombie, waiting, next_ = (lanes.enqueue(f"r{n}", f"s{n}") for n in range(3))
+    await zombie.acquire()
+    lanes.drain()
+    with pytest.raises(LanesDraining):
+        lanes.enqueue("late", "s")
+    lanes.reset()
+    assert (zombie.place, waiting.place, next_.place) == ("stale", "running", "global")
+    zombie.park()
+    await zombie.unpark()  # a zombie waits for nobody
+    zombie.release()
+    assert (waiting.place, next_.place) == ("running", "global")
+    waiting.release()
+    assert next_.place == "running"
+    assert lanes.generation == 1
+    lanes.enqueue("late", "s")
+
+
+async def test_a_moved_run_goes_first_but_not_before_one_that_returns() -> None:
+    lanes, _, _ = make({"main": 1})
+    parked = lanes.enqueue("p", "p")
+    await parked.acquire()
+    parked.park()
+    holder, first, second = (lanes.enqueue(f"r{n}", f"s{n}") for n in range(3))
+    back = asyncio.create_task(parked.unpark())
+    await settle()
+    assert lanes.move("r2", 0)
+    assert not lanes.move("r0", 0)
+    assert lanes.blockers("r1") == ["r0", "p", "r2"]
+    holder.release()
+    await back
+    parked.release()
+    assert (second.place, first.place) == ("running", "global")
+
+
+async def test_a_run_never_waits_for_itself() -> None:
+    lanes, _, _ = make({"main": 4, "nested": 1})
+    a, b = lanes.enqueue("a", "sa"), lanes.enqueue("b", "sb")
+    await a.acquire()
+    await b.acquire()
+    with pytest.raises(LaneCycle):
+        lanes.enqueue("aa", "sa", "nested", parent="a")
+    child = lanes.enqueue("ab", "sb", "nested", parent="a")
+    a.park()
+    assert child.place == "session"
+    with pytest.raises(LaneCycle):
+        lanes.enqueue("ba", "sa", "nested", parent="b")
+    assert lanes.enqueue("bc", "sc", "nested", parent="b").place == "running"
 
 
 class LaneHistory(RuleBasedStateMachine):

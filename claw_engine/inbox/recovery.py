@@ -32,6 +32,7 @@ from claw_engine.messages import (
     UserMessage,
     text_of,
 )
+from claw_engine.protocol.names import INTERRUPTED_BY_RESTART
 
 log = logging.getLogger("claw.inbox")
 
@@ -39,7 +40,7 @@ LOST_CALL = (
     "The engine stopped while this call was going on. Outcome unknown: it may have happened, in "
     "part or not at all."
 )
-INTERRUPTED = "Interrupted: the engine stopped during this run. It was not repeated."
+INTERRUPTED = INTERRUPTED_BY_RESTART
 
 _ENDS = {
     "stop": Mark.DONE,

@@ -2,8 +2,8 @@
 
 `data` by kind (every text comes from outside and is never markup):
 
-    run.queued    message, source, lane, waitingBehind
-    run.started   model, provider, isAI, waitMs, cause
+    run.queued    message, source, lane, waitingBehind, steeredInto?
+    run.started   model, provider, isAI, waitMs, cause, messages[], answeredBy?
     run.state     prev, new, reason
     call.started  callId, cause, model, parts[{id,kind,name,source,bytes,tokens}], bytes, tokens,
                   estimated
@@ -17,7 +17,9 @@
     tool.ended    toolCallId, name, status, text, exitCode|null, durationMs, decision|null
     retry         reason, delayMs, attempt
     notice        level, text
-    run.ended     status, stopReason, text, error{title,hint}|null, durationMs, usage
+    run.ended     status, stopReason, text, error{title,hint}|null, durationMs, usage, answeredBy?
+
+`messages` are the ids a run answers; a message that another run answers has `answeredBy`.
 """
 
 from __future__ import annotations

@@ -23,10 +23,7 @@ def of(ran: Ran, cwd: str, timeout_s: float | None) -> ToolResult:
     if ran.left_running:
         notes.append(f"(Still running in the background: {', '.join(ran.left_running)})")
     if ran.escaped:
-        notes.append(
-            "(Escaped and still running, because they cleared their environment: "
-            f"{', '.join(ran.escaped)})"
-        )
+        notes.append(escaped(ran))
     details: dict[str, object] = {
         "status": status,
         **exit_fields(ran),
@@ -40,6 +37,14 @@ def of(ran: Ran, cwd: str, timeout_s: float | None) -> ToolResult:
     if ran.escaped:
         details["escaped"] = list(ran.escaped)
     return ToolResult("\n\n".join(notes), is_error=is_error, details=details)
+
+
+def escaped(ran: Ran) -> str:
+    """Who could not be stopped."""
+    return (
+        "(Escaped and still running, because they cleared their environment: "
+        f"{', '.join(ran.escaped)})"
+    )
 
 
 def running(

@@ -130,6 +130,7 @@ class ExecTool:
             cleared.argv, call.cwd, call.env, ctx.run_id, ctx.tool_call_id, call.timeout_s,
             stdin=call.background, terminal=call.terminal,
         )  # fmt: skip
+        running: Running | None = None
         try:
             running = await start(ctx.world, job, ctx.output)
             ran = await attend(ctx.world, running, ctx.scope, call.yield_s)
@@ -140,6 +141,9 @@ class ExecTool:
             await _record(cleared, call, {"error": reason}, ctx)
             raise ToolError(f"The command could not be started: {reason}.") from error
         except asyncio.CancelledError:
+            if running is not None and running.ran is not None and running.ran.escaped:
+                # There is no result that could say it: the stopped call's output does.
+                ctx.output(f"\n{results.escaped(running.ran)}\n")
             why = ctx.scope.reason or "cancelled"
             await shielded(_record(cleared, call, {"aborted": str(why)}, ctx))
             raise
