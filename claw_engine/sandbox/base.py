@@ -1,0 +1,99 @@
+"""What confinement is: what a child may reach, the wrapped command, and how far a backend holds.
+
+Values and one interface. Knows no tool, no approval and no configuration file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+
+class Access(StrEnum):
+    """What a child may do at a path and below it, until a deeper path says otherwise."""
+
+    HIDDEN = "hidden"
+    READ = "read"
+    WRITE = "write"
+    SCRATCH = "scratch"
+    """An empty directory of its own, gone with the command."""
+
+
+class Scope(StrEnum):
+    """How far a child may write."""
+
+    MACHINE = "machine"
+    """Where the user's data is; not where it would run later (system, start-up files, cron)."""
+    WORKSPACE = "workspace"
+    """Only the workspace; credentials are hidden."""
+
+
+class RouteKind(StrEnum):
+    """How a child would get at something that can act for it outside."""
+
+    SOCKET = "socket"
+    ABSTRACT = "abstract"
+    TCP = "tcp"
+    FILE = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A way around the approvals that exists on this machine; `what` completes "… is reachable"."""
+
+    kind: RouteKind
+    what: str
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One command and what it may reach. All paths are absolute and without symbolic links.
+
+    `rules` hold for files, the longest path wins; `sockets` are further paths that must not be
+    connected to. `network` False cuts the network off.
+    """
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+    rules: Mapping[str, Access] = field(default_factory=dict)
+    sockets: frozenset[str] = frozenset()
+    network: bool = True
+    uid: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapped:
+    """What to start instead. `fds` are descriptors it must inherit.
+
+    `monitor` says that the first process only watches over the command: it must not be asked to
+    end (the command would be killed with it) and tells a death by signal N as exit code 128 + N.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    fds: tuple[int, ...] = ()
+    monitor: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Whether a backend works here; `reason` says why not, or which one it is."""
+
+    available: bool
+    reason: str
+    routes_left_open: tuple[Route, ...] = ()
+
+
+class Sandbox(Protocol):
+    """A backend. `wrap` is pure; `closes` tells which kinds of routes it shuts."""
+
+    @property
+    def name(self) -> str: ...
+
+    def wrap(self, plan: Plan) -> Wrapped: ...
+
+    def closes(self, route: Route, *, network: bool) -> bool: ...
