@@ -19,6 +19,9 @@ ALL_SCOPES = frozenset(Scope)
 DEFAULT_SESSION = "agent:main:main"
 """The main session of the default agent."""
 
+INTERRUPTED_BY_RESTART = "Interrupted: the engine stopped during this run. It was not repeated."
+"""`errorMessage` of the assistant message that ends a run which a dead engine left open."""
+
 
 def allows(granted: frozenset[Scope], needed: Scope) -> bool:
     """Whether a connection with `granted` scopes may call a method that needs `needed`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from claw_engine.protocol.names import INTERRUPTED_BY_RESTART
 from claw_tui.store.blocks import (
     LIVE_CLIP,
     Block,
@@ -233,7 +234,8 @@ class Conversation:
             hint = text(error, "hint")
             self._end_mark(run_id, ts, BlockKind.ERROR, f"{words}\n{hint}" if hint else words)
         elif text(data, "status") in ("aborted", "interrupted"):
-            words = "stopped" if text(data, "status") == "aborted" else "interrupted"
+            aborted = text(data, "status") == "aborted"
+            words = "stopped" if aborted else INTERRUPTED_BY_RESTART
             self._end_mark(run_id, ts, BlockKind.NOTICE, words)
 
     def _end_mark(self, run_id: str, ts: int, kind: BlockKind, words: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from claw_engine.protocol.names import INTERRUPTED_BY_RESTART
 from claw_tui.store.blocks import Block, BlockKind, RunInfo, ToolInfo, ToolStatus, clip_output
 from claw_tui.store.wire import Json, flag, num, obj, objs, text
 
@@ -120,10 +121,14 @@ class _Reader:
         reason = text(message, "stopReason")
         if self.run is None or self.run.run is None or reason not in ("error", "aborted"):
             return
-        failed = reason == "error"
-        self.run.run.status = self.run.run.state = "failed" if failed else "aborted"
-        kind = BlockKind.ERROR if failed else BlockKind.NOTICE
-        words = (text(message, "errorMessage") or "the model call failed") if failed else "stopped"
+        why = text(message, "errorMessage")
+        if reason == "error":
+            status, kind, words = "failed", BlockKind.ERROR, why or "the model call failed"
+        elif why == INTERRUPTED_BY_RESTART:
+            status, kind, words = "interrupted", BlockKind.NOTICE, why
+        else:
+            status, kind, words = "aborted", BlockKind.NOTICE, "stopped"
+        self.run.run.status = self.run.run.state = status
         block = Block(f"end:{run_id}", kind, run_id, ts)
         block.body.append(words)
         self.blocks.append(block)
