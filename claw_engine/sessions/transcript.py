@@ -30,6 +30,7 @@ from claw_engine.sessions.transcript_file import Mark, TranscriptFile
 from claw_engine.sessions.transcript_reader import FIRST, WHOLE, Loaded, TranscriptReader
 from claw_engine.sessions.tree import Tree
 from claw_engine.storage.foreign_lock import FileLocks
+from claw_engine.storage.text import to_line
 from claw_engine.storage.writer import BatchWriter
 from claw_engine.world import World
 
@@ -136,13 +137,16 @@ class Transcript:
         if not self._header.timestamp:
             first = next((e.timestamp for e in entries if e.timestamp), iso(now))
             self._header = replace(self._header, timestamp=first)
-        # Lines that have an id go back as they were read; only nameless ones get theirs.
-        raws = (raw for _, _, raw in parse(old) if not isinstance(raw, str))
-        kept = [raw for raw in raws if raw.get("type") != "session"]
-        if not all(raw.get("id") for raw in kept):
-            kept = [entry.to_json() for entry in entries]
+        # Lines that have an id keep their bytes; only where some have none all are written anew.
+        lines = old.split(b"\n")
+        read = ((number, raw) for number, _, raw in parse(old) if not isinstance(raw, str))
+        kept = [(number, raw) for number, raw in read if raw.get("type") != "session"]
+        if all(raw.get("id") for _, raw in kept):
+            whole = [lines[number - 1] + b"\n" for number, _ in kept]
+        else:
+            whole = [to_line(entry.to_json()) for entry in entries]
         rewrite = self._file.rewrite
-        backup, self._mark = await self._world.disk.run(rewrite, old, self._header, kept, now)
+        backup, self._mark = await self._world.disk.run(rewrite, old, self._header, whole, now)
         self.repairs += (
             f"{self.path.name}: had no valid version-3 header and was rewritten;"
             f" the old file is kept as {backup.name}.",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from claw_engine.sessions.entries import Entry, Header, Json
+from claw_engine.sessions.entries import Entry, Header
 from claw_engine.storage.errors import disk_error
 from claw_engine.storage.jsonl import LineFile, repair
 from claw_engine.storage.text import to_line
@@ -69,7 +69,7 @@ class TranscriptFile:
             raise disk_error(error, self.path) from error
 
     def rewrite(
-        self, old: bytes, header: Header, lines: Iterable[Json], now_ms: int
+        self, old: bytes, header: Header, lines: Iterable[bytes], now_ms: int
     ) -> tuple[Path, Mark]:
         """Give the file a header and whole lines; the old file is kept, its path returned.
 
@@ -78,7 +78,7 @@ class TranscriptFile:
         backup = self.path.with_name(f"{self.path.name}.bak-{os.getpid()}-{now_ms}")
         try:
             self._disk.replace(backup, old)
-            self._disk.replace(self.path, b"".join(map(to_line, (header.to_json(), *lines))))
+            self._disk.replace(self.path, to_line(header.to_json()) + b"".join(lines))
             return backup, self._mark()
         except OSError as error:
             raise disk_error(error, self.path) from error
