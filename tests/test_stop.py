@@ -152,8 +152,8 @@ FULL = {"tools": {"exec": {"security": "full", "ask": "off"}}}
 CHILDREN = {
     "plain": "echo $$ > {pid}; echo ready; sleep 300",
     "two": "sleep 300 & echo $! > {pid}; echo ready; sleep 300",
-    "setsid nohup": "setsid nohup sleep 300 >/dev/null 2>&1 & sleep 0.3; "
-    "pgrep -n -x sleep > {pid}; echo ready; sleep 301",
+    "setsid nohup": "setsid nohup sleep 300 >/dev/null 2>&1 & echo $! > {pid}; "
+    "sleep 0.3; echo ready; sleep 301",
     "ignores TERM": "trap '' TERM; echo $$ > {pid}; echo ready; while :; do sleep 1; done",
 }
 ESCAPES = "env -i setsid sh -c 'echo $$ > {pid}; exec sleep 60' & sleep 0.6; echo ready; sleep 60"
