@@ -44,9 +44,6 @@ log = logging.getLogger("claw.engine")
 
 Mode = Literal["embedded", "headless"]
 
-BYPASS_WARNING = "approvals can be bypassed by allowed commands"
-"""True until children are confined: an allowed program can do whatever this user can."""
-
 DRAIN_S = 2.0
 """Seconds that runs get to end by themselves when the engine stops."""
 
@@ -114,7 +111,7 @@ class Engine:
         )
         self._bus = EventBus()
         self.board = NoticeBoard(world.clock, self._bus)
-        self._rooms = Rooms(world, state, self._config, self._bus, self.board)
+        self._rooms = Rooms(world, state, self._config, self._bus, self.board, self.env)
         self.gateway = Gateway(world, self._rooms.parts(self), state, self.env)
         self._housekeeping = Housekeeping(self)
 
@@ -217,11 +214,11 @@ class Engine:
 
     @property
     def permission_mode(self) -> str:
-        return "guarded"
+        return self._rooms.permission.mode().value
 
     @property
     def bypass_warning(self) -> str | None:
-        return BYPASS_WARNING
+        return self._rooms.keeper.warning
 
     def notices(self) -> Sequence[Mapping[str, object]]:
         return self.board.current()

@@ -5,9 +5,11 @@ Only wiring: nothing here decides anything about a message.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from claw_engine.adapters import (
@@ -19,6 +21,7 @@ from claw_engine.adapters import (
 )
 from claw_engine.agent.run import AgentDeps, AgentRuntime
 from claw_engine.approvals.broker import Broker
+from claw_engine.approvals.modes import ModeSwitch
 from claw_engine.approvals.store import ExecApprovals
 from claw_engine.config.load import ConfigStore
 from claw_engine.config.settings import Settings
@@ -35,7 +38,10 @@ from claw_engine.models.catalog import Models
 from claw_engine.notices import NoticeBoard
 from claw_engine.paths import StateDir
 from claw_engine.pauses import Pauses
+from claw_engine.probes import Probes
 from claw_engine.runs import Runs
+from claw_engine.sandbox.keeper import Keeper, Wishes
+from claw_engine.sandbox.report import look
 from claw_engine.sessions.entry import SessionEntry
 from claw_engine.sessions.maintenance import limits_of
 from claw_engine.sessions.routing import routes_of, workspace_of
@@ -57,6 +63,7 @@ class Rooms:
         config: ConfigStore,
         bus: EventBus,
         board: NoticeBoard,
+        env: Mapping[str, str],
     ) -> None:
         self._world = world
         self._state = state
@@ -77,6 +84,10 @@ class Rooms:
         self.journal = Journal(world, state.inbox_dir, durability)
         self.models = Models(world)
         self.processes = ProcessTable(world, publish, state.processes_json)
+        self.keeper = Keeper(world, state.root, env, wishes_of(settings))
+        self.permission = ModeSwitch(world, publish, state.approvals_dir / "mode.json")
+        self.probes = Probes()
+        self.probes.add("sandbox", partial(look, self.keeper))
         self._route(settings)
         self._wire_inbox()
 
@@ -88,10 +99,11 @@ class Rooms:
                 state_dir=self._state,
                 sessions=self.sessions,
                 models=self.models,
-                tools=ToolRegistry(default_tools(self.processes)),
+                tools=ToolRegistry(default_tools(self.processes, self.keeper)),
                 approvals=self.broker,
                 exec_approvals=self.exec_approvals,
                 abort=self.runs.abort,
+                mode=self.permission.mode,
             )
         )
         deps = DispatchDeps(
@@ -128,12 +140,15 @@ class Rooms:
             host=host,
             background=self.processes,
             queue=QueueAdapter(self.dispatcher, self.sessions, self._reset, self._named_model),
+            permission=self.permission,
+            probes=self.probes,
         )
 
     # ── life ────────────────────────────────────────────────────────────────────────────────
 
     async def open(self) -> None:
         """Read what is on disk and finish what a dead engine left; nobody may talk to us yet."""
+        checking = asyncio.create_task(self.keeper.check(), name="sandbox check")
         await self.sessions.open()
         self._closing.push_async_callback(self.sessions.close)
         recovered = await self.journal.open()
@@ -141,7 +156,9 @@ class Rooms:
         await self.processes.reap({accepted.id for accepted in recovered.interrupted})
         await self.exec_approvals.load()
         await self.pauses.restore()
+        await self.permission.load(self.settings().permission_mode)
         await self.broker.start()
+        await checking  # recovered runs may start commands
         # Before the door opens: a new message must not overtake what was accepted before it.
         await self.dispatcher.recover(recovered)
 
@@ -150,6 +167,7 @@ class Rooms:
         await self.dispatcher.close(drain_s)
         await self.processes.close()
         await self.broker.close()
+        self.permission.close()
 
     async def close(self) -> None:
         """Flush the writers, then let connections go."""
@@ -180,6 +198,8 @@ class Rooms:
         """Put a new configuration in force where it is not read on use anyway."""
         self.pauses.apply(lane_widths(settings))
         self.broker.timeout_ms = settings.approvals.timeout_ms
+        self.permission.configure(settings.permission_mode)
+        self.keeper.configure(wishes_of(settings))
         self._route(settings)
 
     async def warm_up(self) -> None:
@@ -230,6 +250,14 @@ class Rooms:
 
     def _warn_rules(self, sentence: str) -> None:
         self._board.tell("rules-damaged", "warn", "exec-approvals.json is damaged.", text=sentence)
+
+
+def wishes_of(settings: Settings) -> Wishes:
+    """How commands are to be confined."""
+    wanted = settings.tools.exec
+    return Wishes(
+        wanted.confine, wanted.confine_network, wanted.confine_writable, wanted.confine_reach
+    )
 
 
 def lane_widths(settings: Settings) -> Mapping[str, int]:

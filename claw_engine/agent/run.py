@@ -41,12 +41,13 @@ from claw_engine.agent.steps import Steps
 from claw_engine.agent.stopwatch import Stopwatch
 from claw_engine.agent.toolround import ToolRound
 from claw_engine.approvals.model import ApprovalRecord
+from claw_engine.approvals.policy import PermissionMode
 from claw_engine.errors import ClawError
 from claw_engine.models.base import ModelError, ModelErrorKind, Request
 from claw_engine.paths import StateDir
 from claw_engine.protocol.trace import TraceKind
 from claw_engine.runs import AbortReason, Run, RunState
-from claw_engine.tools.base import ToolContext
+from claw_engine.tools.base import ToolContext, guarded
 from claw_engine.world import World
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ class AgentDeps:
     approvals: Broker
     exec_approvals: ExecApprovals
     abort: Callable[[str, AbortReason], object]
+    mode: Callable[[], PermissionMode] = guarded
 
 
 class AgentRuntime:
@@ -269,6 +271,7 @@ class Execution:
                 output=output,
                 operator_wait=parking,
                 on_approval=on_approval,
+                mode=deps.mode,
             )
 
         return make

@@ -1,12 +1,12 @@
 """The policy as a value: how strict, when to ask, and which rules the operator made.
 
 Pure. Words, defaults and the "stricter wins" arithmetic are OpenClaw 2026.2.26's exec settings;
-a permission mode is one more way to make such a value (`guarded` is the only one so far).
+a permission mode is ours: one more word that makes such a value stricter or looser.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -24,6 +24,19 @@ class Ask(StrEnum):
     OFF = "off"
     ON_MISS = "on-miss"
     ALWAYS = "always"
+
+
+class PermissionMode(StrEnum):
+    """One word for the whole machine, chosen by the operator; the state directory stays closed."""
+
+    LOOK = "look"
+    """No commands, no writes."""
+    GUARDED = "guarded"
+    """Writes in the workspace are free; commands that no rule covers ask, so does all else."""
+    WORKSPACE = "workspace"
+    """Commands run unasked when confined to the workspace; else as guarded."""
+    FULL = "full"
+    """Nothing asks, for a limited time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +81,18 @@ class ExecPolicy:
             self.ask_fallback,
             self.rules,
         )
+
+    def under(self, mode: PermissionMode) -> ExecPolicy:
+        """This policy in a permission mode.
+
+        `look` runs nothing; `full` asks nothing, but what the policy refuses stays refused.
+        `workspace` loosens only confined commands, which is not the policy's business.
+        """
+        if mode is PermissionMode.LOOK:
+            return replace(self, security=Security.DENY)
+        if mode is PermissionMode.FULL and self.security is not Security.DENY:
+            return replace(self, security=Security.FULL, ask=Ask.OFF)
+        return self
 
 
 _SECURITY = tuple(Security)

@@ -26,6 +26,8 @@ VERBS = {
     ("health", ""): "health",
     ("agent", ""): "agent",
     ("call", ""): "call",
+    ("doctor", ""): "doctor",
+    ("mode", ""): "mode",
     ("approvals", "list"): "approvals",
     ("approvals", "allow"): "approvals",
     ("approvals", "deny"): "approvals",
@@ -34,6 +36,8 @@ VERBS = {
         for action in ("", "status", "pause", "resume", "width", "drop", "move")
     },
 }
+
+MODES = ("look", "guarded", "workspace", "full")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -99,6 +103,12 @@ def build_parser() -> argparse.ArgumentParser:
     call = verbs.add_parser("call", parents=[common], help="call any method of the gateway")
     call.add_argument("method", metavar="METHOD")
     call.add_argument("params", metavar="JSON", nargs="?", default="{}")
+
+    verbs.add_parser("doctor", parents=[common], help="what works here and what does not")
+
+    mode = verbs.add_parser("mode", parents=[common], help="the permission mode")
+    mode.add_argument("name", metavar="NAME", nargs="?", choices=MODES, help=", ".join(MODES))
+    mode.add_argument("--minutes", type=int, metavar="N", help="for full: how long, 60 at most")
 
     approvals = verbs.add_parser("approvals", help="what waits for you, and your answers")
     decide = approvals.add_subparsers(

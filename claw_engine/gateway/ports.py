@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from claw_engine.approvals.model import ApprovalRecord, Decision
+from claw_engine.approvals.policy import PermissionMode
 from claw_engine.events import EventBus
 from claw_engine.lanes import Lanes
+from claw_engine.probes import Probes
 from claw_engine.protocol.trace import TraceEvent
 from claw_engine.runs import Runs
 from claw_engine.world import Clock, Ids
@@ -159,6 +161,19 @@ class BackgroundPort(Protocol):
         ...
 
 
+class PermissionPort(Protocol):
+    """The permission mode of the whole engine."""
+
+    @property
+    def full_until_ms(self) -> int | None: ...
+
+    def mode(self) -> PermissionMode: ...
+
+    async def switch(self, mode: PermissionMode, ttl_ms: int | None) -> None:
+        """Raises ClawError for a time that the mode does not have."""
+        ...
+
+
 class ModelsPort(Protocol):
     def current(self) -> Mapping[str, object]:
         """{name, provider, id, isAI, contextWindow, error|null} of the default model."""
@@ -214,3 +229,5 @@ class GatewayParts:
     host: HostPort
     background: BackgroundPort | None = None
     queue: QueuePort | None = None
+    permission: PermissionPort | None = None
+    probes: Probes | None = None

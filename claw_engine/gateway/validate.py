@@ -98,6 +98,13 @@ class ApprovalHistoryParams(Params):
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
 
 
+class PermissionSetParams(Params):
+    """`ttl_ms` is for the mode full: how long, an hour at most."""
+
+    mode: Literal["look", "guarded", "workspace", "full"]
+    ttl_ms: Annotated[int, Field(gt=0)] | None = None
+
+
 class EngineStopParams(Params):
     when: Literal["now", "idle"]
 

@@ -65,9 +65,9 @@ def _arguments(plan: Plan) -> Iterator[str]:
     for path, access in _ordered(plan):
         match access:
             case Access.READ:
-                yield from ("--ro-bind", path, path)
+                yield from ("--ro-bind-try", path, path)
             case Access.WRITE:
-                yield from ("--bind", path, path)
+                yield from ("--bind-try", path, path)
             case Access.SCRATCH:
                 yield from ("--perms", "1777", "--tmpfs", path)
             case Access.HIDDEN if os.path.isdir(path):  # noqa: PTH112 - text paths throughout

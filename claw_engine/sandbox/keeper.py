@@ -170,6 +170,13 @@ class Keeper:
     def confines(self) -> bool:
         return not isinstance(self._backend, Unconfined)
 
+    def tight(self) -> bool:
+        """Whether a command confined to its workspace has no route out. Blocking."""
+        network = self._wishes.network == "keep"
+        return not self._wishes.reach and all(
+            self._backend.closes(route, network=network) for route in self._machine.routes()
+        )
+
     def demand(self) -> None:
         """Raises ConfinementBroken when the configured backend does not work: nothing may run."""
         wish = self._wishes.backend
@@ -206,9 +213,7 @@ class Keeper:
             runtime_dirs=machine.runtime_dirs(),
         )
         rules = rules_for(place, scope)
-        network = wishes.network == "keep" or (
-            wishes.network == "auto" and scope is Scope.MACHINE
-        )
+        network = wishes.network == "keep" or (wishes.network == "auto" and scope is Scope.MACHINE)
         return Plan(
             tuple(argv), cwd, self._own_env(env, hide_ssh), rules,
             self._sockets(os.path.realpath(workspace), rules), network, os.geteuid(),

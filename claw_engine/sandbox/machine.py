@@ -114,7 +114,9 @@ class Machine:
         """Well-known sockets that exist."""
         own = [self.env.get("XDG_RUNTIME_DIR", ""), f"/run/user/{self.uid}"]
         wanted = [*_SOCKETS, *_of_env(self.env)]
-        wanted += [(what, f"{folder}/{name}") for folder in own if folder for what, name in _RUNTIME]
+        wanted += [
+            (what, f"{folder}/{name}") for folder in own if folder for what, name in _RUNTIME
+        ]
         for what, pattern in wanted:
             for path in glob.glob(self.root + pattern):  # noqa: PTH207 - text paths
                 yield what, path
@@ -138,7 +140,7 @@ class Machine:
             if what != "the door" and _holds_socket(path):
                 add(Route(RouteKind.SOCKET, what, path))
         for what, path in self.known_sockets():
-            if _is_socket(path) or os.path.isdir(path) and _holds_socket(path):  # noqa: PTH112 - text paths
+            if _is_socket(path) or (os.path.isdir(path) and _holds_socket(path)):  # noqa: PTH112 - text paths
                 add(Route(RouteKind.SOCKET, what, path))
         for name in self.listening():
             for what, prefix in _ABSTRACT:
@@ -195,7 +197,8 @@ def _holds_socket(folder: str) -> bool:
                     return True
                 # screen: one directory a user
                 if entry.is_dir(follow_symlinks=False) and any(
-                    _is_socket(f"{entry.path}/{name}") for name in os.listdir(entry.path)  # noqa: PTH208 - names only
+                    _is_socket(f"{entry.path}/{name}")
+                    for name in os.listdir(entry.path)  # noqa: PTH208 - names only
                 ):
                     return True
     except OSError:

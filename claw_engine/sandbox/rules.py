@@ -126,6 +126,7 @@ class _Rules:
         if (
             _inside(workspace, self._state)
             and workspace != self._state
+            and os.path.isdir(workspace)  # noqa: PTH112 - text paths throughout
             and not self._place.workspace_closed
         ):
             rules[workspace] = Access.WRITE

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from claw_engine.approvals.model import ApprovalRecord
+from claw_engine.approvals.policy import PermissionMode
 from claw_engine.errors import ClawError
 from claw_engine.paths import StateDir
 from claw_engine.runs import AbortScope
@@ -27,6 +28,11 @@ class ToolResult:
     text: str
     is_error: bool = False
     details: Mapping[str, object] | None = None
+
+
+def guarded() -> PermissionMode:
+    """The mode where nobody chose one."""
+    return PermissionMode.GUARDED
 
 
 class ToolError(ClawError):
@@ -58,6 +64,8 @@ class ToolContext:
     output: Callable[[str], None]
     operator_wait: OperatorWait
     on_approval: Callable[[ApprovalRecord], None]
+    mode: Callable[[], PermissionMode] = guarded
+    """The permission mode at this moment."""
 
 
 class Tool(Protocol):

@@ -27,6 +27,7 @@ from claw_engine.tools.permission import (
     leave_outside,
     policy_of,
     refusal,
+    refuse_in_look,
 )
 
 _SHOWN_CHARS = 4000
@@ -77,6 +78,8 @@ class FileTool(ABC):
     async def run(self, args: Mapping[str, object], ctx: ToolContext) -> ToolResult:
         """Do it. Raises ToolError with a sentence the model can act on."""
         given = str(args["path"])
+        if self.kind is not ApprovalKind.READ:
+            refuse_in_look(ctx, f"{self.name} {given}")
         guard = Guard(ctx.workspace, ctx.state_dir.root)
         changed = False
         while True:

@@ -229,6 +229,12 @@ def _files(root: Path, skip: Path | None) -> Iterator[Identity]:
                 yield (found.st_dev, found.st_ino)
 
 
+def workspace_is_closed(state_root: Path, workspace: Path) -> bool:
+    """Whether a workspace lies in a folder of the engine, or is the state directory itself."""
+    state, real = Path(os.path.realpath(state_root)), Path(os.path.realpath(workspace))
+    return _within(state, real) and not _excepted(state, real)
+
+
 def _excepted(state: Path, workspace: Path) -> bool:
     """Whether the workspace lies inside the state directory, and not in a folder of the engine."""
     return workspace != state and _within(state, workspace) and not _is_engine_dir(state, workspace)

@@ -16,7 +16,7 @@ from claw_engine.approvals.model import (
     BoundFile,
     Outcome,
 )
-from claw_engine.approvals.policy import Ask, ExecPolicy, Security
+from claw_engine.approvals.policy import Ask, ExecPolicy, PermissionMode, Security
 from claw_engine.errors import ClawError
 from claw_engine.tools.base import ToolContext, ToolError, ToolResult
 from claw_engine.tools.guard import Target
@@ -40,11 +40,23 @@ class Leave(StrEnum):
 
 
 async def policy_of(ctx: ToolContext) -> ExecPolicy:
-    """The policy of this agent: its file, tightened by the configuration."""
+    """The policy of this agent: its file, tightened by the configuration; `full` loosens it."""
     settings = ctx.settings.tools.exec
     caller = ExecPolicy(Security(settings.security), Ask(settings.ask))
     policy = await ctx.world.disk.run(ctx.exec_approvals.policy_for, ctx.agent_id, caller)
-    return policy.tightened(settings.security, settings.ask)
+    policy = policy.tightened(settings.security, settings.ask)
+    mode = ctx.mode()
+    # What `look` refuses depends on the tool: reading is no change.
+    return policy.under(mode) if mode is PermissionMode.FULL else policy
+
+
+def refuse_in_look(ctx: ToolContext, what: str) -> None:
+    """Raises ToolError in the permission mode that changes nothing."""
+    if ctx.mode() is PermissionMode.LOOK:
+        raise ToolError(
+            f"{what}: not in permission mode look (no commands, no writes). Nobody was asked; "
+            "the operator can switch the mode."
+        )
 
 
 def leave_outside(policy: ExecPolicy) -> Leave:

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from claw_engine.models.base import ToolSpec
 from claw_engine.parts import Part, PartKind
+from claw_engine.sandbox.keeper import Keeper
 from claw_engine.tools import schema
 from claw_engine.tools.base import Tool, ToolError
+from claw_engine.tools.exec.confine import Confinement
 from claw_engine.tools.exec.table import ProcessTable
 from claw_engine.tools.exec.tool import ExecTool
 from claw_engine.tools.files import file_tools
@@ -92,11 +94,17 @@ class ToolRegistry:
         return checked.arguments
 
 
-def default_tools(processes: ProcessTable | None = None) -> tuple[Tool, ...]:
-    """read, write, edit and exec; with a table of background commands also process."""
+def default_tools(
+    processes: ProcessTable | None = None, keeper: Keeper | None = None
+) -> tuple[Tool, ...]:
+    """read, write, edit and exec; with a table of background commands also process.
+
+    `keeper` confines the commands.
+    """
+    command = ExecTool(processes=processes, confinement=Confinement(keeper))
     if processes is None:
-        return (*file_tools(), ExecTool())
-    return (*file_tools(), ExecTool(processes=processes), ProcessTool(processes))
+        return (*file_tools(), command)
+    return (*file_tools(), command, ProcessTool(processes))
 
 
 def _spec(tool: Tool) -> ToolSpec:

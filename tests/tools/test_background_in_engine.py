@@ -15,6 +15,9 @@ from claw_engine.tools.exec.processes import alive, look
 from tests.support.engines import Operator, engine_on
 
 SOON: dict[str, object] = {"tools": {"exec": {"backgroundMs": 10}}}
+BARE: dict[str, object] = {"tools": {"exec": {"confine": "none"}}}
+"""bubblewrap ends a command together with the engine: there would be nothing left to find."""
+BARE_SOON: dict[str, object] = {"tools": {"exec": {"backgroundMs": 10, "confine": "none"}}}
 
 
 async def leave_sleeping(operator: Operator) -> int:
@@ -60,7 +63,7 @@ async def test_no_command_outlives_an_engine_that_stops(tmp_path: Path) -> None:
 async def die_with_a_command(state: Path, *, background: bool) -> None:
     """Print the pid of a command that runs, then die as by kill -9."""
     async with (
-        engine_on(state, config=SOON if background else {}) as engine,
+        engine_on(state, config=BARE_SOON if background else BARE) as engine,
         Operator(engine.local_client(strict=True)) as operator,
     ):
         if background:

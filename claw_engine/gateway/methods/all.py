@@ -13,6 +13,7 @@ from claw_engine.gateway.methods import (
     engine,
     lanes,
     models,
+    permission,
     queue,
     sessions,
     system,
@@ -21,7 +22,9 @@ from claw_engine.gateway.methods import (
 from claw_engine.gateway.ports import GatewayParts
 from claw_engine.gateway.table import MethodTable
 
-_FAMILIES = (system, sessions, chat, agent, lanes, queue, approvals, models, config, engine)
+_FAMILIES = (
+    system, sessions, chat, agent, lanes, queue, approvals, models, config, permission, engine,
+)  # fmt: skip
 
 
 def method_table(parts: GatewayParts, catch_up: Callable[[], None]) -> MethodTable:

@@ -13,6 +13,7 @@ class Job:
     """What to run and for whom. `timeout_s` None means no limit of its own.
 
     `stdin` gives it an input that can be written to, `terminal` a pseudo-terminal of its own.
+    With `monitor` the first process only watches over the command (see sandbox.base.Wrapped).
     """
 
     argv: Sequence[str]
@@ -23,6 +24,7 @@ class Job:
     timeout_s: float | None
     stdin: bool = False
     terminal: bool = False
+    monitor: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import replace
 from typing import TypeVar
@@ -31,6 +32,8 @@ PENDING_CHARS = 30_000
 
 _WATCH_S = (0.1, 0.4, 1.5, 5.0)
 """Pauses between looks at the children; the last one repeats."""
+
+_SIGNALS = frozenset(int(number) for number in signal.valid_signals())
 
 T = TypeVar("T")
 
@@ -124,11 +127,12 @@ class Running:
             else:
                 timed_out = limit.done() and not asked.done()
             if timed_out or asked.done():
-                stopped = await stop(process, mark, self._known, clock)
+                spared = mark.leader if self.job.monitor else None
+                stopped = await stop(process, mark, self._known, clock, spared)
                 drained = spawn(clock.sleep(DRAIN_S))
                 await asyncio.wait({pump, drained}, return_when=asyncio.FIRST_COMPLETED)
             process.close_output()
-            returncode = await process.wait()
+            returncode = _code(await process.wait(), monitor=self.job.monitor)
         if self._live is not None:
             self._live.close()
         ran = Ran(
@@ -224,6 +228,12 @@ def _mark(process: Process, job: Job) -> Mark:
     seen = look(process.pid)
     leader = seen.id if seen is not None else ProcessId(process.pid, 0)
     return Mark(leader, job.run_id, job.call_id)
+
+
+def _code(returncode: int, *, monitor: bool) -> int:
+    """A monitor tells the death of its command by signal N as 128 + N."""
+    number = returncode - 128
+    return -number if monitor and number in _SIGNALS else returncode
 
 
 async def _ended(process: Process) -> None:

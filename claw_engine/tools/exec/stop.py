@@ -39,11 +39,21 @@ class Stopped:
     escaped: tuple[str, ...]
 
 
-async def stop(process: Process, mark: Mark, known: Iterable[ProcessId], clock: Clock) -> Stopped:
-    """Stop every process of the call; `known` are descendants seen while it ran."""
+async def stop(
+    process: Process,
+    mark: Mark,
+    known: Iterable[ProcessId],
+    clock: Clock,
+    spared: ProcessId | None = None,
+) -> Stopped:
+    """Stop every process of the call; `known` are descendants seen while it ran.
+
+    `spared` gets no TERM: it would end at once and take the command with it, which then had no
+    time to tidy up.
+    """
     below = await asyncio.to_thread(descendants, mark.leader.pid)
     seen_before = {*known, *(seen.id for seen in below)}
-    await _signal_all(process, mark, signal.SIGTERM)
+    await _signal_all(process, mark, signal.SIGTERM, spared)
     if await _gone_within(mark, GRACE_S, clock):
         return Stopped(0, await asyncio.to_thread(_survivors, mark, seen_before))
     killed = 0
@@ -61,8 +71,15 @@ async def left_running(mark: Mark) -> tuple[Seen, ...]:
     return tuple(seen for seen in found if seen.id != mark.leader)
 
 
-async def _signal_all(process: Process, mark: Mark, sig: signal.Signals) -> int:
+async def _signal_all(
+    process: Process, mark: Mark, sig: signal.Signals, spared: ProcessId | None = None
+) -> int:
     found = await asyncio.to_thread(members, mark)
+    if spared is not None and len(found) > 1:
+        for seen in found:
+            if seen.id != spared:
+                await asyncio.to_thread(signal_one, seen.id, sig, lambda id_: belongs(mark, id_))
+        return len(found)
     if any(seen.group == mark.leader.pid for seen in found) or not readable():
         # A group with a live member still has its number; without /proc the group is all we know.
         process.signal_group(sig)

@@ -11,7 +11,6 @@ import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from claw_engine.approvals.binding import verify
 from claw_engine.approvals.evaluate import SHELL, Answer, RuleUse, Verdict, evaluate
@@ -20,15 +19,24 @@ from claw_engine.approvals.model import ApprovalAsk, ApprovalKind, ApprovalRecor
 from claw_engine.approvals.policy import Ask, ExecPolicy, Security
 from claw_engine.config.settings import Settings
 from claw_engine.errors import ClawError
+from claw_engine.sandbox.base import Scope, Wrapped
 from claw_engine.tools.base import ToolContext, ToolError, ToolResult
 from claw_engine.tools.exec import env as environment
 from claw_engine.tools.exec import results
+from claw_engine.tools.exec.checks import directory, passable
+from claw_engine.tools.exec.confine import Confinement
 from claw_engine.tools.exec.job import Job, Ran
 from claw_engine.tools.exec.run import attend
 from claw_engine.tools.exec.running import Running, shielded, start
 from claw_engine.tools.exec.table import Keep, ProcessTable
 from claw_engine.tools.exec.terminal import NAME as TERMINAL_NAME
-from claw_engine.tools.permission import CHANGED, ask_operator, policy_of, refusal
+from claw_engine.tools.permission import (
+    CHANGED,
+    ask_operator,
+    policy_of,
+    refusal,
+    refuse_in_look,
+)
 
 log = logging.getLogger(__name__)
 
@@ -53,9 +61,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """What may be spawned now, by which answer (None = by the policy) and by which rules."""
+    """What is spawned now, by which answer (None = by the policy) and by which rules."""
 
-    argv: tuple[str, ...]
+    start: Wrapped
     record: ApprovalRecord | None
     rules: tuple[RuleUse, ...]
 
@@ -114,21 +122,27 @@ class ExecTool:
     }
 
     def __init__(
-        self, inherited: Mapping[str, str] | None = None, processes: ProcessTable | None = None
+        self,
+        inherited: Mapping[str, str] | None = None,
+        processes: ProcessTable | None = None,
+        confinement: Confinement | None = None,
     ) -> None:
-        """Without `processes` there is no background."""
+        """Without `processes` there is no background, without `confinement` none."""
+        self._confinement = confinement or Confinement()
         self._inherited = dict(os.environ) if inherited is None else inherited
         self._processes = processes
 
     async def run(self, args: Mapping[str, object], ctx: ToolContext) -> ToolResult:
         """Do it. Raises ToolError for a call that cannot be done as asked."""
         call = self._call(args, ctx)
-        cleared = await _clear(call, ctx)
+        await self._confinement.ready()
+        cleared = await _clear(call, ctx, self._confinement)
         if isinstance(cleared, ToolResult):
             return cleared
+        child = cleared.start
         job = Job(
-            cleared.argv, call.cwd, call.env, ctx.run_id, ctx.tool_call_id, call.timeout_s,
-            stdin=call.background, terminal=call.terminal,
+            child.argv, call.cwd, child.env, ctx.run_id, ctx.tool_call_id, call.timeout_s,
+            stdin=call.background, terminal=call.terminal, monitor=child.monitor,
         )  # fmt: skip
         running: Running | None = None
         try:
@@ -189,8 +203,8 @@ class ExecTool:
         command = str(args["command"])
         if not command.strip():
             raise ToolError("exec: command is empty.")
-        _passable("command", command)
-        cwd = _directory(args.get("workdir"), ctx.workspace)
+        passable("command", command)
+        cwd = directory(args.get("workdir"), ctx.workspace)
         wanted = args.get("env")
         given = wanted if isinstance(wanted, Mapping) else {}
         try:
@@ -200,7 +214,7 @@ class ExecTool:
         except environment.EnvRefused as refused:
             raise ToolError(f"exec: {refused}") from refused
         for name, value in overrides.items():
-            _passable(f"env {name}", value)
+            passable(f"env {name}", value)
         settings = ctx.settings
         base = environment.base_environment(
             settings.env or self._inherited,
@@ -248,9 +262,16 @@ def _timeout(args: Mapping[str, object], settings: Settings) -> float | None:
     return settings.tools.exec.timeout_sec
 
 
-async def _clear(call: Call, ctx: ToolContext) -> Cleared | ToolResult:
+async def _clear(call: Call, ctx: ToolContext, confinement: Confinement) -> Cleared | ToolResult:
     """Get leave to run: by rule, or from the operator; asks anew, once, after a change."""
+    refuse_in_look(ctx, "exec")
     policy = await policy_of(ctx)
+    unasked = await confinement.replaces_asking(ctx.mode(), policy)
+
+    def wrap(argv: tuple[str, ...], scope: Scope = Scope.MACHINE) -> Wrapped:
+        return confinement.wrap(argv, call.cwd, call.env, ctx, scope)
+
+    plain = (SHELL, "-c", call.command)
     changes: tuple[str, ...] = ()
     for _ in range(2):
         verdict = await asyncio.to_thread(_decide, call, policy)
@@ -258,19 +279,22 @@ async def _clear(call: Call, ctx: ToolContext) -> Cleared | ToolResult:
         if answer is Answer.DENY:
             return results.denied_by_policy(reasons, call.cwd)
         if answer is Answer.ALLOW and not changes:
-            argv = verdict.enforced_argv or (SHELL, "-c", call.command)
-            return Cleared(argv, None, verdict.rules_used)
+            argv = verdict.enforced_argv or plain
+            return Cleared(await asyncio.to_thread(wrap, argv), None, verdict.rules_used)
+        if answer is Answer.ASK and unasked:
+            return Cleared(await asyncio.to_thread(wrap, plain, Scope.WORKSPACE), None, ())
         told = (*_fresh(changes), *reasons, *_manner(call))
-        question = _ask(call, verdict, policy, ctx, reasons=told)
+        question = _ask(call, verdict, policy, ctx, reasons=told, sandbox=confinement.label)
         outcome = await ask_operator(ctx, question)
         if not outcome.allowed:
             return refusal(outcome, "the command")
         if outcome.decision is Decision.ALLOW_ALWAYS:
             await _remember(verdict, ctx)
+        child = await asyncio.to_thread(wrap, plain)
         # Last before the spawn: nothing is awaited between this answer and it.
         changes = await asyncio.to_thread(verify, verdict.binding, call.env, RealFs())
         if not changes:
-            return Cleared((SHELL, "-c", call.command), outcome.record, ())
+            return Cleared(child, outcome.record, ())
     return results.changed(changes, call.cwd)
 
 
@@ -314,6 +338,7 @@ def _ask(
     ctx: ToolContext,
     *,
     reasons: tuple[str, ...],
+    sandbox: str,
 ) -> ApprovalAsk:
     return ApprovalAsk(
         kind=ApprovalKind.EXEC,
@@ -325,6 +350,7 @@ def _ask(
         tool_call_id=ctx.tool_call_id,
         why=ctx.why,
         binding=verdict.binding,
+        sandbox=sandbox,
         security=policy.security.value,
         ask=policy.ask.value,
         env_changes=environment.changes(call.overrides),
@@ -360,32 +386,3 @@ async def _record(
         await ctx.exec_approvals.touch(cleared.rules, call.command)
     except ClawError as error:
         log.warning("rule use: %s", error.sentence())
-
-
-def _passable(what: str, text: str) -> None:
-    """Raises ToolError for text that no program can be given."""
-    if "\0" in text:
-        raise ToolError(f"exec: {what} contains a NUL character.")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ToolError(
-            f"exec: {what} is not valid Unicode text (half a surrogate pair)."
-        ) from None
-
-
-def _directory(workdir: object, workspace: Path) -> str:
-    path = workspace
-    if isinstance(workdir, str) and workdir.strip():
-        _passable("workdir", workdir)
-        try:
-            path = workspace / Path(workdir).expanduser()
-        except RuntimeError:
-            raise ToolError(f"exec: workdir {workdir}: there is no such user.") from None
-    text = os.path.normpath(path)
-    if not Path(text).is_dir():
-        raise ToolError(
-            f"exec: workdir {text} is not a directory. Leave workdir out to run in the workspace "
-            f"({workspace})."
-        )
-    return text

@@ -13,6 +13,7 @@ from claw_engine.tools.base import ToolContext, ToolError, ToolResult
 from claw_engine.tools.exec.background import Background
 from claw_engine.tools.exec.results import exit_fields
 from claw_engine.tools.exec.table import ProcessTable
+from claw_engine.tools.permission import refuse_in_look
 from claw_engine.tools.process import keys
 from claw_engine.tools.process.window import window
 
@@ -25,6 +26,8 @@ WRITE_S = 10.0
 _ACTIONS = (
     "list", "poll", "log", "write", "send-keys", "submit", "paste", "kill", "clear", "remove",
 )  # fmt: skip
+_INPUT = frozenset({"write", "send-keys", "submit", "paste"})
+"""Actions that make a command do something."""
 
 
 class ProcessTool:
@@ -82,6 +85,8 @@ class ProcessTool:
         action = str(args["action"])
         if action == "list":
             return self._list(ctx)
+        if action in _INPUT:
+            refuse_in_look(ctx, f"process {action}")
         entry = self._entry(args, ctx)
         if isinstance(entry, ToolResult):
             return entry

@@ -1,0 +1,58 @@
+"""`claw doctor`: what works on this machine and what stays open, as every room finds it.
+
+Asks the running engine; without one it looks by itself at what needs no engine.
+Exit code 1 when a probe failed.
+"""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Mapping
+
+from claw_engine.cli.attach import client, state_dir
+from claw_engine.cli.output import one_line, say, say_json
+from claw_engine.cli.status import items
+from claw_engine.client.door import NoEngine
+
+_SIGNS = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}
+
+
+def run(args: Namespace) -> int:
+    try:
+        with client(args) as engine:
+            found: Mapping[str, object] = {**engine.call("doctor.probes"), "engine": True}
+    except NoEngine:
+        found = {"probes": _alone(args), "engine": False}
+    rows = items(found, "probes")
+    if args.json:
+        say_json(found)
+    else:
+        if not found["engine"]:
+            say("No engine runs here; only what needs none was looked at.")
+        for row in rows:
+            sign = _SIGNS.get(str(row.get("health")), "?   ")
+            text = one_line(str(row.get("text")), 400)
+            say(f"{sign}  {row.get('room')}/{row.get('name')}: {text}")
+            if row.get("hint") and row.get("health") != "ok":
+                say(f"      {row['hint']}")
+    return 1 if any(row.get("health") == "fail" for row in rows) else 0
+
+
+def _alone(args: Namespace) -> list[Mapping[str, object]]:
+    # Only here: with an engine the verb needs none of this.
+    import asyncio
+    from functools import partial
+
+    from claw_engine.probes import Probes, to_wire
+    from claw_engine.sandbox.keeper import Keeper
+    from claw_engine.sandbox.report import look
+    from claw_engine.world import real_world
+
+    async def ask() -> list[Mapping[str, object]]:
+        keeper = Keeper(real_world(), state_dir(args), os.environ)
+        probes = Probes()
+        probes.add("sandbox", partial(look, keeper))
+        return to_wire(await probes.run())
+
+    return asyncio.run(ask())
