@@ -110,9 +110,7 @@ def test_connect_opens_and_later_frames_of_the_same_bytes_are_served() -> None:
         (b"x" * (MAX_HANDSHAKE + 1) + b"\n", None, Close.TOO_LARGE),
     ],
 )
-def test_a_bad_first_frame_ends_the_connection(
-    data: bytes, said: str | None, why: Close
-) -> None:
+def test_a_bad_first_frame_ends_the_connection(data: bytes, said: str | None, why: Close) -> None:
     made = connection()
     *before, end = made.receive(data)
     assert isinstance(end, End)

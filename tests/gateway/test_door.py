@@ -12,6 +12,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -313,7 +314,15 @@ def test_ancestors_are_searched(tmp_path: Path) -> None:
     assert not descends_from_run(777, 10, tmp_path)
 
 
-async def test_a_stale_socket_is_replaced_and_a_file_is_not(tmp_path: Path) -> None:
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A directory whose socket fits into a socket address, unlike pytest's own on some runs."""
+    with tempfile.TemporaryDirectory(prefix="claw") as folder:
+        yield Path(folder)
+
+
+async def test_a_stale_socket_is_replaced_and_a_file_is_not(short_path: Path) -> None:
+    tmp_path = short_path
     stale = socket.socket(socket.AF_UNIX)
     stale.bind(str(tmp_path / "claw.sock"))
     stale.close()
