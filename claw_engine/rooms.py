@@ -140,6 +140,7 @@ class Rooms:
             host=host,
             background=self.processes,
             queue=QueueAdapter(self.dispatcher, self.sessions, self._reset, self._named_model),
+            rules=self.exec_approvals,
             permission=self.permission,
             probes=self.probes,
         )

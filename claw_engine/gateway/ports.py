@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from claw_engine.approvals.model import ApprovalRecord, Decision
-from claw_engine.approvals.policy import PermissionMode
+from claw_engine.approvals.policy import PermissionMode, Rule
 from claw_engine.events import EventBus
 from claw_engine.lanes import Lanes
 from claw_engine.probes import Probes
@@ -117,6 +117,16 @@ class ApprovalsPort(Protocol):
         ...
 
     async def history(self, limit: int) -> Sequence[ApprovalRecord]: ...
+
+
+class RulesPort(Protocol):
+    """The operator's standing rules about commands."""
+
+    def rules(self) -> Sequence[Rule]: ...
+
+    async def remove(self, rule_id: str) -> Rule | None:
+        """The rule taken back; None when there is none. Raises ClawError."""
+        ...
 
 
 class PausePort(Protocol):
@@ -229,5 +239,6 @@ class GatewayParts:
     host: HostPort
     background: BackgroundPort | None = None
     queue: QueuePort | None = None
+    rules: RulesPort | None = None
     permission: PermissionPort | None = None
     probes: Probes | None = None
