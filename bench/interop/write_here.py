@@ -203,10 +203,15 @@ async def _ours_again(stage: Stage, told: dict[str, list[Any]], kept: set[str]) 
             SUMMARY[:40] in heard and "letter 0 please" not in heard
             and "after the compaction" in heard,
         )  # fmt: skip
+    async with stage.ours("writes to the long file without reading it whole") as ours:
+        await ours.turn(LONG, "unseen #say:blind")
+        stage.remembered(LONG, "unseen", "home again", SUMMARY[:40])
     after = stage.look()
     for key in ALL:
         if key != LINES:
             stage.appended(key, before, after)
+    ids = [line["id"] for line in after.lines(LONG)[-2:]]
+    report.check(f"{LONG}: ids of a half-read file are long ones", {16} == set(map(len, ids)), ids)
     faults = chain_faults(after.lines(LINES)[:1])
     report.check(f"{LINES}: the lost header is given back", not faults, faults)
     old = before.transcript(LINES)

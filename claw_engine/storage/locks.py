@@ -22,6 +22,11 @@ from claw_engine.storage.errors import LockUnsupported, disk_error
 FOREIGN_STALE_MS = 30 * 60 * 1000
 """OpenClaw takes a lock file older than 30 minutes for abandoned (gateway digest §3.6)."""
 
+EMPTY_STALE_MS = 10_000
+"""OpenClaw writes a lock's owner right after it made the file. One that is still empty after the
+time it would wait for another was left by a gateway that stopped in between (seen with 2026.2.26
+at SIGTERM, docs/interop)."""
+
 OURS = "claw-tui"
 """Lock files that an engine of ours made say so in `by`."""
 
@@ -52,6 +57,7 @@ class ForeignLock:
     created_ms: int
     ours: bool = False
     identity: Identity = (0, 0, 0)
+    empty: bool = False
 
 
 class Lock:
@@ -164,6 +170,8 @@ def is_stale(lock: ForeignLock, now_ms: int, alive: Callable[[int], bool] = pid_
 
     One that names no process is judged by its age alone (gateway digest §3.6).
     """
+    if lock.empty and now_ms - lock.created_ms > EMPTY_STALE_MS:
+        return True
     if now_ms - lock.created_ms > FOREIGN_STALE_MS:
         return True
     return lock.pid != 0 and not alive(lock.pid)
@@ -182,7 +190,8 @@ def read_foreign(path: Path) -> ForeignLock | None:
     except OSError:
         return None
     identity = identity_of(stat)
-    unreadable = ForeignLock(path, 0, int(stat.st_mtime * 1000), identity=identity)
+    since = int(stat.st_mtime * 1000)
+    unreadable = ForeignLock(path, 0, since, identity=identity, empty=not text)
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

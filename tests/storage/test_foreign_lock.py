@@ -186,7 +186,9 @@ STALE = [
     ("no date, new", {"pid": 1}, 60, False),
     ("no date, old", {"pid": 1}, 1801, True),
     ("torn, new", "{", 60, False),
-    ("torn, old", "", 1801, True),
+    ("torn, old", "{", 1801, True),
+    ("empty, made just now", "", 9, False),
+    ("empty, its maker stopped", "", 11, True),
 ]
 
 
