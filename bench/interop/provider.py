@@ -26,7 +26,7 @@ from tests.support.fake_openai import (
 )
 
 SUMMARY = "## Goal\nSummary by the scripted model: long letters about whales were exchanged."
-_MARK = re.compile(r"#(say|think|fail|exec|read|write|slow|long)(?::([^\s#]+))?")
+_MARK = re.compile(r"#(say|think|inline|fail|exec|read|write|slow|long)(?::([^\s#]+))?")
 SENTENCE = "The whale sings under the ice and nobody upstairs can tell which song it is. "
 
 
@@ -76,6 +76,8 @@ class Provider(FakeOpenAI):
             case "think":
                 steps = [*reasoning("Let me ponder. "), *text("I have thought.")]
                 return answer(*steps, counted=(800, 9, 0))
+            case "inline":
+                return answer(*text("<think>Hm. </think>", "I thought aloud."))
             case "fail":
                 return error(400, "the scripted model refuses")
             case "long":

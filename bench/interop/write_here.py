@@ -40,7 +40,8 @@ async def _write(stage: Stage) -> None:
     report = stage.report
     async with stage.ours("a fresh directory") as ours:
         for text in ("hello #say:whale", "run it #exec:echo_hi", "note it #write:whales.md",
-                     "read it #read:whales.md", "ponder #think", "thanks #say:bye"):  # fmt: skip
+                     "read it #read:whales.md", "ponder #think", "aloud #inline",
+                     "thanks #say:bye"):  # fmt: skip
             ended = await ours.turn(MAIN, text)
             report.check(f"{MAIN}: {text!r} is done", ended["status"] == "done", ended)
         for key in (SECOND, STOPPED, KILLED, FAILED, LINES):
