@@ -32,7 +32,11 @@ BYPASS = "approvals can be bypassed by allowed commands"
 PROBE_S = 10.0
 """Seconds a backend gets to start one command before it counts as broken."""
 
+LOOK_AGAIN_S = 2.0
+"""How long the status line may repeat which routes were open."""
+
 _PROBE = 'if (: <"$0") 2>/dev/null; then exit 9; fi'
+_PROBE_FILE = ".confinement-check"
 _ENGINE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100,PTH120 - text
 
 
@@ -71,17 +75,18 @@ class Keeper:
         self._wishes = wishes or Wishes()
         self._backend: Sandbox = Unconfined()
         self._probes: dict[str, Probe] = {}
+        self._looked: tuple[float, tuple[Route, ...]] | None = None
         self._checked = asyncio.Event()
         self._checking: asyncio.Task[None] | None = None
 
     # -- choosing ------------------------------------------------------------------------------
 
     def configure(self, wishes: Wishes) -> None:
-        """Other wishes; the next `check` finds out again what works."""
+        """Other wishes: find out again what works. Commands wait for that."""
         if wishes != self._wishes:
             self._wishes = wishes
-            self._checking = None
             self._checked.clear()
+            self._checking = asyncio.create_task(self._choose(), name="sandbox check")
 
     async def check(self) -> None:
         """Find the backend to use, once; later calls return at once."""
@@ -103,6 +108,7 @@ class Keeper:
             if backend is not None:
                 self._backend = backend
                 break
+        self._looked = None
         self._checked.set()
         log.info("confinement: %s %s", self._backend.name, self.warning or "no route open")
 
@@ -132,7 +138,9 @@ class Keeper:
 
     async def _try(self, backend: Sandbox) -> str:
         """Run one command in it that tries to read the state directory; "" = it could not."""
-        target = await asyncio.to_thread(_some_file, self._state)
+        target = f"{self._state}/{_PROBE_FILE}"
+        with contextlib.suppress(OSError):  # no such directory: then nothing can be read either
+            await self._world.disk.run(Path(target).touch, 0o600)
         argv = ("/bin/sh", "-c", _PROBE, target)
         plan = await asyncio.to_thread(
             self.plan, argv, "/", {"PATH": "/usr/bin:/bin"}, f"{self._state}/workspace"
@@ -147,6 +155,8 @@ class Keeper:
                 code = await process.wait()
             finally:
                 process.close_output()
+                with contextlib.suppress(OSError):
+                    await self._world.disk.run(os.unlink, target)
         if code == 0:
             return ""
         if code == 9:
@@ -257,7 +267,10 @@ class Keeper:
             return f"{BYPASS}: confinement is not checked yet"
         if not self.confines:
             return f"{BYPASS}: they are not confined"
-        left = self._left_open(self._backend)
+        now = self._world.clock.monotonic()
+        if self._looked is None or now - self._looked[0] > LOOK_AGAIN_S:
+            self._looked = (now, self._left_open(self._backend))
+        left = self._looked[1]
         if not left:
             return None
         names = [route.what for route in left]
@@ -304,12 +317,3 @@ def _find(name: str) -> Sandbox | str:
         version = launcher.abi()
         return Landlock(version) if version > 0 else "this kernel has no Landlock"
     return f"there is no backend named {name}"
-
-
-def _some_file(folder: str) -> str:
-    """A file that exists in the state directory, else the directory."""
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_file():
-                return entry.path
-    return folder

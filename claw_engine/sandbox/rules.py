@@ -122,7 +122,8 @@ class _Rules:
 
     def finished(self, workspace: str) -> dict[str, Access]:
         rules = self._rules
-        rules[self._state] = Access.HIDDEN
+        if os.path.lexists(self._state):
+            rules[self._state] = Access.HIDDEN
         if (
             _inside(workspace, self._state)
             and workspace != self._state

@@ -56,7 +56,7 @@ class Confinement:
         scope: Scope = Scope.MACHINE,
     ) -> Wrapped:
         """The command as it is started. Blocking, a few ms."""
-        if self._keeper is None:
+        if self._keeper is None or not self._keeper.confines:
             return Wrapped(tuple(argv), env)
         closed = workspace_is_closed(ctx.state_dir.root, ctx.workspace)
         plan = self._keeper.plan(
