@@ -107,6 +107,8 @@ def _canonical(key: str, default_agent: str) -> SessionKey:
         agent = normalise_agent_id(agent)
     else:
         rest = text
+        if not rest.strip(": "):
+            raise InvalidSessionKey(f"The session key {text!r} has no name in it.")
     if len(rest) > MAX_KEY:
         raise InvalidSessionKey(f"The session key is longer than {MAX_KEY} characters.")
     return SessionKey(agent, rest, f"agent:{agent}:{rest}")
