@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from claw_tui import themes
-from claw_tui.deciding import Deciding
+from claw_tui.recovering import Recovering
 from claw_tui.screens.page import Page
 from claw_tui.store import cmdline
 from claw_tui.store.blocks import BlockKind, summarize_args
@@ -23,7 +23,7 @@ TWICE_SECONDS = 2.0
 """Within this time a second press of X or ctrl+c counts as the second."""
 
 
-class Actions(Deciding):
+class Actions(Recovering):
     main: MainScreen
     _last_x = float("-inf")
     _last_ctrl_c = float("-inf")
@@ -40,7 +40,8 @@ class Actions(Deciding):
         return self.main
 
     async def action_view(self, view: str) -> None:
-        """Show one of the nine views; disarms whatever was armed."""
+        """Show one of the nine views, or one of the pages that the command line opens; disarms
+        whatever was armed."""
         view = str(view)
         if self.page.view == view:
             return
@@ -53,6 +54,8 @@ class Actions(Deciding):
             from claw_tui.screens.approvals import ApprovalsScreen  # lazily: start-up cost
 
             await self.push_screen(ApprovalsScreen())
+        elif (page := self.page_named(view)) is not None:
+            await self.push_screen(page)
         else:
             from claw_tui.screens.ask import GreyPage
 
@@ -91,7 +94,7 @@ class Actions(Deciding):
         if chosen:
             self.copy_to_clipboard(chosen)
             self.store.notice("info", "copied")
-        elif self.store.conversation().active_run() is not None:
+        elif self.store.conversation().unfinished():
             await self.action_stop()
         elif now - self._last_ctrl_c <= TWICE_SECONDS:
             self._last_ctrl_c = float("-inf")
@@ -245,7 +248,12 @@ class Actions(Deciding):
         return matches[0] if matches else name
 
     def _set_theme(self, name: str) -> None:
-        self.load_themes()
+        """Read the theme files again; with a name, change to that theme."""
+        problems = self.load_themes()
+        if not name:
+            name = self.theme
+            if not problems:
+                self.store.notice("info", f"theme files read again; {name} is on")
         if name in self.available_themes:
             if self.theme == name:  # its file may have changed: leave and come back
                 self.theme = "textual-dark"
@@ -280,10 +288,12 @@ class Actions(Deciding):
             "info", "mouse: ours" if self._mouse_on else "mouse: the terminal's", hint="M switches"
         )
 
-    def load_themes(self) -> None:
-        """Register what the theme files hold; a broken file is a toast, nothing else."""
+    def load_themes(self) -> list[str]:
+        """Register what the theme files hold; a broken file is a toast, nothing else. Returns
+        what is wrong."""
         found, problems = themes.load_all(themes.theme_dirs())
         for theme in found:
             self.register_theme(theme)
         for problem in problems:
             self.store.notice("error", problem, hint="the theme before stays")
+        return problems

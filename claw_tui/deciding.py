@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from claw_tui.store.store import Pane
-from claw_tui.store.wire import Json
+from claw_tui.store.wire import Json, obj, text
 from claw_tui.terminal.display import PaintingApp
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ class Deciding(PaintingApp[str]):
         """Ask for a filter, starting with `needle`."""
         from claw_tui.screens.ask import Prompt  # lazily, like all pages here: start-up cost
 
-        def done(text: str | None) -> None:
-            if text is not None:
-                take(text.strip())
+        def done(typed: str | None) -> None:
+            if typed is not None:
+                take(typed.strip())
 
         self.push_screen(Prompt("Filter", needle, "! inverts · empty: all · esc back"), done)
 
@@ -69,6 +69,8 @@ class Deciding(PaintingApp[str]):
                 self._always_page(message.card)
             case "batch":
                 self._batch_page()
+            case "undo":
+                self.go(lambda: self.take_back(message.card))
             case _:
                 self._queue_filter()
 
@@ -82,6 +84,20 @@ class Deciding(PaintingApp[str]):
         else:
             self.store.queue.resolved(_decided(answer, card, decision, reason))
         self.store.mark(*Pane)
+
+    async def take_back(self, rule_id: str) -> None:
+        """Remove a standing rule, and say which one it was."""
+        answer = await self.link.call("exec.approvals.remove", {"id": rule_id})
+        if answer is not None:
+            rule = obj(answer.get("rule"))
+            self.store.notice(
+                "info",
+                f"rule removed: {text(rule, 'pattern')}",
+                hint=f"agent {text(rule, 'agentId', 'main')} is asked again",
+            )
+        left = await self.link.call("exec.approvals.rules")
+        if left is not None:
+            self.store.set_rules(left)
 
     def _deny_with_reason(self, card: str) -> None:
         from claw_tui.screens.ask import Prompt

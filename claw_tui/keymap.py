@@ -11,7 +11,8 @@ from textual.binding import Binding, BindingType
 @dataclass(frozen=True, slots=True)
 class Key:
     """`where`: any (also while typing), type, nav, pane (view 1), list, talk (conversation),
-    card, queue (view 8), ask (pages that take `y`)."""
+    card, queue (view 8), rows (pages with a list), runs (interrupted ones), ask (pages that
+    take `y`)."""
 
     id: str
     keys: str
@@ -189,6 +190,35 @@ KEYS = (
         "queue",
         "filter",
     ),
+    Key(
+        "queue.section",
+        "tab,right_square_bracket",
+        "tab",
+        "rules",
+        "the queue, the rules, the history; [ goes back",
+        "queue",
+        "section(1)",
+    ),
+    Key(
+        "queue.section_back",
+        "shift+tab,left_square_bracket",
+        "[",
+        "back",
+        "the section before",
+        "queue",
+        "section(-1)",
+    ),
+    Key("rules.undo", "u", "u", "undo", "take the selected rule back", "queue", "undo"),
+    Key("rows.down", "j,down", "j", "down", "down", "rows", "move(1)"),
+    Key("rows.up", "k,up", "k", "up", "up", "rows", "move(-1)"),
+    Key("rows.top", "g,home", "g", "first", "first", "rows", "edge(-1)"),
+    Key("rows.end", "G,end", "G", "last", "last", "rows", "edge(1)"),
+    Key("rows.more", "pagedown", "pgdn", "scroll", "scroll the details", "rows", "scroll(1)"),
+    Key("rows.less", "pageup", "pgup", "scroll", "scroll the details", "rows", "scroll(-1)"),
+    Key("rows.open", "enter", "enter", "open", "go to what it is about", "rows", "open"),
+    Key("rows.back", "escape", "esc", "console", "back to the console", "rows", "back"),
+    Key("runs.resume", "r", "r", "resume", "take the run up again", "runs", "resume"),
+    Key("runs.discard", "d", "d", "discard", "let the run be", "runs", "discard"),
     Key("ask.yes", "y", "y", "yes", "do it", "ask", "yes"),
     Key("ask.scroll_down", "pagedown", "pgdn", "scroll", "scroll", "ask", "scroll(1)"),
     Key("ask.scroll_up", "pageup", "pgup", "scroll", "scroll", "ask", "scroll(-1)"),
@@ -238,6 +268,12 @@ class Facts:
     extra: tuple[tuple[str, str], ...] = field(default=())
 
 
+LISTS = {
+    "runs": ("rows.down", "rows.up", "runs.resume", "runs.discard", "rows.open", "rows.back"),
+    "notices": ("rows.down", "rows.up", "rows.more", "rows.open", "rows.back"),
+}
+"""Keys of the pages with a list, by page."""
+
 _BY_ID = {key.id: key for key in KEYS}
 
 
@@ -254,18 +290,24 @@ def hints(facts: Facts) -> tuple[list[tuple[str, str]], tuple[str, str] | None]:
             ids += wait or ([] if facts.draft else ["app.approvals"])
             ids += ["app.stop"] if facts.running else ([] if facts.draft else ["type.newline"])
             return pick(*ids), ("esc ?", "all keys")
+        case "CARD" if facts.pane == "rules":
+            keys = pick("card.down", "card.up", "rules.undo")
+            return [*keys, ("tab", "history"), ("esc", "console")], ("?", "all keys")
+        case "CARD" if facts.pane == "history":
+            keys = pick("card.down", "card.up")
+            return [*keys, ("tab", "queue"), ("esc", "console")], ("?", "all keys")
         case "CARD":
             if not facts.waiting:
-                return [("esc", "console")], ("?", "all keys")
-            return pick("card.down", "card.up", "card.scroll_down", "queue.filter", "card.later"), (
-                "?",
-                "all keys",
-            )
+                return [("tab", "rules"), ("esc", "console")], ("?", "all keys")
+            ids = ["card.down", "card.up", "card.scroll_down", "queue.filter", "card.later"]
+            return pick(*ids, "queue.section"), ("?", "all keys")
         case "ASK":
             return pick("ask.yes", "ask.no"), None
         case "TEXT":
             return list(facts.extra), None
         case _:
+            if facts.pane in LISTS:
+                return pick(*LISTS[facts.pane]), ("?", "all keys")
             ids = ["nav.type"]
             ids += ["nav.approvals"] if facts.waiting else []
             ids += ["nav.stop"] if facts.running else []

@@ -107,6 +107,8 @@ class LinkTask:
         self.store.set_sessions(await self._maybe("sessions.list", {"limit": 1000}))
         self.store.set_approvals(await self._maybe("exec.approval.list", {}))
         self.store.set_approval_history(await self._maybe("approval.history", {"limit": 100}))
+        self.store.set_interrupted(await self._maybe("runs.interrupted", {}))
+        self.store.set_rules(await self._maybe("exec.approvals.rules", {}))
         await self.load_history(self.store.selected)
 
     async def load_history(self, key: str) -> None:
@@ -122,6 +124,16 @@ class LinkTask:
 
     async def _refetch(self) -> None:
         await self._sleep(REFETCH_SECONDS)
-        self.store.refetch.clear()
-        with contextlib.suppress(ClawError):
+        while self.store.refetch:
+            wanted = set(self.store.refetch)
+            self.store.refetch.clear()
+            with contextlib.suppress(ClawError):
+                await self._fetch(wanted)
+
+    async def _fetch(self, wanted: set[str]) -> None:
+        if "sessions" in wanted:
             self.store.set_sessions(await self._maybe("sessions.list", {"limit": 1000}))
+        if "interrupted" in wanted:
+            self.store.set_interrupted(await self._maybe("runs.interrupted", {}))
+        if "rules" in wanted:
+            self.store.set_rules(await self._maybe("exec.approvals.rules", {}))

@@ -11,6 +11,7 @@ from textual.content import Content
 
 from claw_tui.actions import Actions
 from claw_tui.keymap import KEYS, VIEWS
+from claw_tui.store.cmdline import VERBS
 from claw_tui.store.sanitize import line
 from claw_tui.store.sessions import short_key
 
@@ -23,6 +24,11 @@ class ClawCommands(Provider):
             (f"{key.label}  ({key.shown})", key.help, partial(app.run_action, key.action))
             for key in KEYS
             if key.where == "nav" or key.id == "app.redraw"
+        ]
+        out += [
+            (f"{verb.name}  (:{verb.name})", verb.summary, partial(app.command, verb.name))
+            for verb in VERBS
+            if not verb.key and (verb.optional or not verb.argument)
         ]
         out += [
             (f"view {number}: {name}", words or "open this view", partial(app.action_view, number))

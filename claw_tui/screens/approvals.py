@@ -1,5 +1,5 @@
-"""View 8: the queue, the card of the selected request, and what was decided before. Shows and
-moves; deciding is the application's, behind the arming rule."""
+"""View 8: the queue with the card of the selected request, the standing rules, and what was
+decided before. Shows and moves; deciding is the application's, behind the arming rule."""
 
 from __future__ import annotations
 
@@ -19,16 +19,21 @@ from claw_tui.store.approvals import Approval
 from claw_tui.store.sanitize import line
 from claw_tui.store.store import Pane
 from claw_tui.store.words import countdown
-from claw_tui.widgets.bars import Banner, HintBar, StatusBar
+from claw_tui.widgets.bars import Banner, HintBar, StatusBar, ToastBar
 from claw_tui.widgets.card import ArmedLines, CardKeys, Lines
 from claw_tui.widgets.cardpaint import body_lines, card_title, foot_lines, why_lines
 from claw_tui.widgets.cells import clip, spans, wrap
 from claw_tui.widgets.host import host
 from claw_tui.widgets.lineview import set_title
 from claw_tui.widgets.queue import HistoryList, QueueList
+from claw_tui.widgets.rowlist import RowList
+from claw_tui.widgets.rules import rule_lines, rule_rows
 
 QUEUE_LINES = 5
 """Lines of the queue beside a card on a small screen; more on a large one."""
+
+
+SECTIONS = ("queue", "rules", "history")
 
 
 class HasKeeper(Protocol):
@@ -43,7 +48,8 @@ class ApprovalsScreen(Page):
 
     @dataclass
     class Wanted(Message):
-        """A key asked for something about `card`: allow, deny, reason, always or later."""
+        """A key asked for something about `card`: allow, deny, reason, always or later; or to
+        undo the rule whose id it is."""
 
         verb: str
         card: str
@@ -53,7 +59,13 @@ class ApprovalsScreen(Page):
         self.selected = ""
         self.needle = ""
         self.details = False
+        self.section = "queue"
         self._index = 0
+        self._rule = 0
+
+    @property
+    def pane_name(self) -> str:
+        return self.section
 
     def compose(self) -> ComposeResult:
         yield StatusBar()
@@ -66,6 +78,11 @@ class ApprovalsScreen(Page):
             yield CardKeys("keys")
         yield Lines("warning")
         yield HistoryList("history")
+        yield RowList("rules", "nothing is allowed for good: w on a card makes a rule")
+        yield Lines("rule")
+        said = ToastBar(id="said")
+        said.said_only = True
+        yield said
         yield HintBar()
 
     @property
@@ -84,6 +101,40 @@ class ApprovalsScreen(Page):
         return host(self).store.queue.pending.get(self.selected)
 
     def _show(self) -> None:
+        queue = self.section == "queue"
+        for name, section in (("rules", "rules"), ("rule", "rules"), ("said", "rules")):
+            self.query_one(f"#{name}").display = self.section == section
+        if queue:
+            self._show_queue()
+            return
+        for name in ("queue", "card", "warning"):
+            self.query_one(f"#{name}").display = False
+        if self.app.screen is self:
+            self.keeper.select(None)  # no card on the screen, none to decide about
+        history = self.query_one(HistoryList)
+        history.display = self.section == "history"
+        if self.section == "rules":
+            self._show_rules()
+            return
+        history.styles.height = "1fr"
+        set_title(history, "Decided", "")
+        history.show(host(self).store.queue.history)
+
+    def _show_rules(self) -> None:
+        rules, ink = host(self).store.rules, host(self).ink
+        self._rule = max(0, min(self._rule, len(rules) - 1))
+        listed, detail = self.query_one(RowList), self.query_one("#rule", Lines)
+        set_title(listed, "Rules: what runs unasked", str(len(rules)) if rules else "")
+        listed.show(rule_rows(rules, self.size.width - 4, ink), self._rule)
+        detail.display = bool(rules)
+        if rules:
+            set_title(detail, "This rule")
+            lines = rule_lines(rules[self._rule], self.size.width - 6, ink)
+            detail.show(lines)
+            detail.styles.height = min(len(lines), self.size.height // 2) + 2
+        self.query_one(ToastBar).refresh()
+
+    def _show_queue(self) -> None:
         store = host(self).store
         rows = store.queue.ordered(self.needle)
         self._keep_selection(rows)
@@ -168,7 +219,29 @@ class ApprovalsScreen(Page):
 
     # ── keys ────────────────────────────────────────────────────────────────────────────────
 
+    def action_section(self, step: int) -> None:
+        self.section = SECTIONS[(SECTIONS.index(self.section) + step) % len(SECTIONS)]
+        self.keeper.disarm()
+        self._show()
+        self.query_one(HintBar).refresh()
+
+    def action_undo(self) -> None:
+        rules = host(self).store.rules
+        if self.section != "rules":
+            host(self).refuse("u takes a rule back: tab to the rules")
+        elif not rules:
+            host(self).refuse("there is no rule to take back")
+        else:
+            self.post_message(self.Wanted("undo", rules[self._rule].id))
+
     def action_move(self, step: int) -> None:
+        if self.section == "rules":
+            self._rule += step
+            self._show()
+            return
+        if self.section == "history":
+            self.query_one(HistoryList).scroll_relative(y=step, animate=False)
+            return
         rows = host(self).store.queue.ordered(self.needle)
         if rows:
             self._index = max(0, min(len(rows) - 1, self._index + step))
@@ -176,7 +249,15 @@ class ApprovalsScreen(Page):
             self.details = False
             self._show()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        of_a_card = action in ("reason", "always", "details", "mark")
+        return self.section == "queue" or not of_a_card
+
     def action_scroll_card(self, step: int) -> None:
+        if self.section == "history":
+            history = self.query_one(HistoryList)
+            history.scroll_relative(y=step * max(1, history.size.height - 1), animate=False)
+            return
         self.query_one("#command", ArmedLines).turn(step)
 
     def action_details(self) -> None:
@@ -225,6 +306,9 @@ class ApprovalsScreen(Page):
 
     def _ask(self, verb: str) -> None:
         """Only a key that found this very card armed gets through."""
+        if self.section != "queue":
+            host(self).refuse("no card is shown: tab to the queue")
+            return
         if not self.selected:
             host(self).refuse("nothing waits for you")
             return

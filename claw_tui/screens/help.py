@@ -25,6 +25,7 @@ GROUPS = (
     ("Commands (NAV)", ("nav", "pane")),
     ("Lists and conversation", ("list", "talk")),
     ("Approvals", ("card", "queue")),
+    ("Interrupted runs, notices", ("runs", "rows")),
 )
 
 

@@ -17,6 +17,7 @@ from claw_tui.widgets.host import host
 from claw_tui.widgets.lineview import LineView, set_title
 from claw_tui.widgets.rail import LanesRail, WaitingRail
 from claw_tui.widgets.sessions import SessionList
+from claw_tui.widgets.waiting import WaitingStrip
 
 PANES = ("sessions", "conversation", "rail")
 WIDE_COLUMNS = 100
@@ -45,6 +46,7 @@ class MainScreen(Page):
                 yield LanesRail("lanes")
                 yield WaitingRail("waiting")
         yield ToastBar()
+        yield WaitingStrip("queued")
         with Horizontal(id="compose"):
             yield ModeBar()
             yield Composer("composer")
@@ -92,6 +94,7 @@ class MainScreen(Page):
             if pull is not None and pull():
                 left = True
                 self._stale.add(pane)
+        self.query_one(WaitingStrip).pull()
         if Pane.STATUS in dirty:
             key = store.selected
             set_title(self.conversation, key)

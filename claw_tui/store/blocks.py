@@ -87,6 +87,8 @@ class RunInfo:
     calls: int = 0
     context_tokens: int = 0
     note: str = ""
+    resumed: bool = False
+    """Whether a restart had cut it short and it was taken up again."""
 
 
 @dataclass(slots=True)
@@ -107,6 +109,11 @@ class Block:
     @property
     def text(self) -> str:
         return self.body.text()
+
+    @property
+    def open_run(self) -> bool:
+        """Whether this is the header of a run that goes on."""
+        return self.run is not None and self.run.status == "running"
 
     def touch(self) -> None:
         self.version += 1

@@ -13,6 +13,11 @@ class Verb:
     summary: str
     key: str = ""
 
+    @property
+    def optional(self) -> bool:
+        """Whether it can stand alone although it takes an argument."""
+        return self.argument.startswith("[")
+
 
 VERBS = (
     Verb("stop", "", "stop the selected session's run", "s"),
@@ -20,9 +25,11 @@ VERBS = (
     Verb("pause", "", "start no new runs", "P"),
     Verb("resume", "", "start runs again", "P"),
     Verb("approvals", "", "open the approval queue", "a"),
+    Verb("interrupted", "", "runs that a restart cut short"),
+    Verb("notices", "", "everything that stands to be read, in full"),
     Verb("session", "KEY", "open a session"),
     Verb("new", "NAME", "start a session of that name"),
-    Verb("theme", "NAME", "change the theme"),
+    Verb("theme", "[NAME]", "change the theme; alone: read the theme files again"),
     Verb("redraw", "", "paint the whole screen again", "ctrl+l"),
     Verb("help", "", "all keys", "?"),
     Verb("quit", "", "quit dialog", "q"),
@@ -51,7 +58,7 @@ def parse(raw: str) -> Parsed:
             "",
             f"no command {name}" + (f"; did you mean {near[0]}?" if near else "; ? lists them"),
         )
-    if verb.argument and not argument:
+    if verb.argument and not verb.optional and not argument:
         return Parsed(None, "", f"{name} needs {verb.argument}")
     return Parsed(verb, argument)
 

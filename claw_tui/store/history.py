@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from claw_engine.protocol.names import INTERRUPTED_BY_RESTART
 from claw_tui.store.blocks import Block, BlockKind, RunInfo, ToolInfo, ToolStatus, clip_output
-from claw_tui.store.wire import Json, flag, num, obj, objs, text
+from claw_tui.store.turns import turn_name, turn_of, user_block
+from claw_tui.store.wire import Json, flag, num, obj, objs, text, texts
+
+COLLECTED = "[Queued messages while agent was busy]\n\n"
+"""How the engine begins a user message that stands for several."""
+SKIPPED = "Skipped: the user sent a new message before this call did anything."
+"""How the result of a call begins that was never run because of newer words."""
+NOT_BEGUN = "The run was stopped before this call began"
+STOPPED = ("The call was stopped before it finished", "The call was told to stop but had not")
+LOST = "The engine stopped while this call was going on. Outcome unknown"
+"""How the result of a call begins whose engine died under it."""
+_ITEM = re.compile(r"(?:^|\n\n)---\nQueued #(\d+)\n")
 
 
 def blocks_from_history(messages: Sequence[Json]) -> list[Block]:
@@ -26,19 +38,20 @@ class _Reader:
         self.tools: dict[str, Block] = {}
         self.last_id = ""
         self.pending_run = ""
+        self.names: dict[str, str] = {}
+        """The newest turn of runs that have had several."""
 
     def take(self, message: Json) -> None:
         mark = obj(message.get("__claw")) or obj(message.get("__openclaw"))
         entry, run_id = text(mark, "id"), text(mark, "runId")
         ts = num(message, "timestamp")
         match text(message, "role"):
+            case "user" if text(mark, "steeredInto"):
+                into = text(mark, "steeredInto")
+                name = self.names.get(into, into)
+                self.blocks.append(user_block(name, run_id or f"h{entry}", _text_of(message), ts))
             case "user":
-                self._end_run()
-                run_id = run_id or f"h{entry or len(self.blocks)}"
-                self.pending_run = run_id
-                block = Block(f"user:{run_id}", BlockKind.USER, run_id, ts)
-                block.body.append(_text_of(message))
-                self.blocks.append(block)
+                self._user(message, mark, run_id or f"h{entry or len(self.blocks)}", ts)
             case "assistant":
                 self._assistant(message, run_id, ts)
             case "toolResult":
@@ -51,11 +64,26 @@ class _Reader:
             case _:
                 pass
 
+    def _user(self, message: Json, mark: Json, run_id: str, ts: int) -> None:
+        """A message that begins a turn; one block for each message that it stands for."""
+        self._end_run()
+        words = _text_of(message)
+        if flag(mark, "resumed"):
+            known = self.names.get(run_id, run_id)
+            self.names[run_id] = turn_name(run_id, turn_of(known) + 1)
+            words = words.partition("]\n\n")[2] or words  # the engine's note to the model
+        self.pending_run = name = self.names.get(run_id, run_id)
+        ids = texts(mark, "runIds") or (run_id,)
+        parts = _parts(words, len(ids))
+        for member, part in zip(ids, parts, strict=False):
+            self.blocks.append(user_block(name, member, part, ts))
+
     def _assistant(self, message: Json, run_id: str, ts: int) -> None:
-        run_id = run_id or self.pending_run or f"h{len(self.blocks)}"
+        run_id = self.names.get(run_id, run_id) or self.pending_run or f"h{len(self.blocks)}"
         if self.run is None or self.run.run_id != run_id:
             self._end_run()
-            info = RunInfo("done", state="done", started_ms=ts)
+            resumed = turn_of(run_id) > 0
+            info = RunInfo("done", state="done", started_ms=ts, resumed=resumed)
             self.run = Block(f"run:{run_id}", BlockKind.RUN, run_id, ts, run=info)
             self.blocks.append(self.run)
         if (info_ := self.run.run) is not None:
@@ -77,7 +105,7 @@ class _Reader:
 
     def _user_ts(self, run_id: str) -> int:
         for block in reversed(self.blocks):
-            if block.kind is BlockKind.USER and block.run_id == run_id:
+            if block.id == f"user:{run_id}":
                 return block.ts_ms
         return 0
 
@@ -112,8 +140,7 @@ class _Reader:
             block = Block(f"tool:{call}", BlockKind.TOOL, self.pending_run, ts, tool=info)
             self.blocks.append(block)
         if block.tool is not None:
-            failed = flag(message, "isError")
-            block.tool.status = ToolStatus.ERROR if failed else ToolStatus.OK
+            block.tool.status = _status(flag(message, "isError"), _text_of(message))
             block.tool.duration_ms = max(0, ts - block.ts_ms) or None
         block.body.replace(clip_output(_text_of(message)))
 
@@ -145,3 +172,33 @@ def _text_of(message: Json) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(text(item, "text") for item in objs(content) if text(item, "type") == "text")
+
+
+def _status(failed: bool, words: str) -> ToolStatus:
+    """The file knows only whether a call failed; the engine's own sentences say how."""
+    if not failed:
+        return ToolStatus.OK
+    if words.startswith((SKIPPED, NOT_BEGUN)):
+        return ToolStatus.SKIPPED
+    if words.startswith((*STOPPED, LOST)):
+        return ToolStatus.ABORTED
+    return ToolStatus.ERROR
+
+
+def _parts(words: str, count: int) -> list[str]:
+    """The messages that a collected message stands for, or the whole when it cannot be told."""
+    if count < 2 or not words.startswith(COLLECTED):
+        return [words]
+    body, start = words[len(COLLECTED) :], None
+    parts: list[str] = []
+    for found in _ITEM.finditer(body):
+        if int(found[1]) != len(parts) + 1 + (start is not None):
+            continue  # a message that quotes such a line
+        if start is not None:
+            parts.append(body[start : found.start()])
+        elif found.start():
+            return [words]  # shortened ones stand before: their words are not all there
+        start = found.end()
+    if start is not None:
+        parts.append(body[start:])
+    return parts if len(parts) == count else [words]

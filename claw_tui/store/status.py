@@ -31,6 +31,7 @@ GIVE_UP = (
     "model",
     "ctx",
     "bypass",
+    "interrupted",
     "where",
     "where",
     "ctx",
@@ -91,6 +92,8 @@ def _all(store: Store, now_ms: int, wide_bar: bool) -> list[Seg]:
     if waiting:
         left = countdown(store.queue.shortest_ms(now_ms) or 0)
         out.append(Seg("waiting", [f"⏸ {waiting} wait {left} [a]", f"⏸{waiting} {left} [a]"]))
+    if cut_short := len(store.interrupted):
+        out.append(Seg("interrupted", [f"■ {cut_short} interrupted", f"■{cut_short}"]))
     out.append(_link(store))
     if store.lanes.paused:
         out.append(Seg("paused", ["PAUSED"]))

@@ -11,9 +11,13 @@ from claw_engine.protocol.names import DEFAULT_SESSION
 from claw_tui.store.approvals import Queue
 from claw_tui.store.conversation import Conversation
 from claw_tui.store.history import blocks_from_history
+from claw_tui.store.interrupted import Interrupted, interrupted_from
 from claw_tui.store.lanes import Lanes
+from claw_tui.store.notices import INTERRUPTED, Notice, added, notice_from, restated
+from claw_tui.store.rules import Rule, rules_from
 from claw_tui.store.sessions import Sessions
-from claw_tui.store.wire import EMPTY, Json, flag, maybe_num, num, obj, objs, text
+from claw_tui.store.turns import run_of
+from claw_tui.store.wire import Json, flag, num, obj, objs, text
 
 
 class Pane(StrEnum):
@@ -23,23 +27,13 @@ class Pane(StrEnum):
     APPROVALS = "approvals"
     STATUS = "status"
     TOAST = "toast"
+    RUNS = "runs"
 
 
 class Link(StrEnum):
     CONNECTING = "connecting"
     CONNECTED = "connected"
     LOST = "lost"
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    code: str
-    level: str
-    title: str
-    text: str = ""
-    hint: str = ""
-    sticky: bool = False
-    ts_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -69,12 +63,15 @@ class Store:
     queue: Queue = field(default_factory=Queue)
     engine: Engine = field(default_factory=Engine)
     notices: list[Notice] = field(default_factory=list)
+    interrupted: list[Interrupted] = field(default_factory=list)
+    """Runs that a restart cut short and that wait for a decision."""
+    rules: list[Rule] = field(default_factory=list)
     link: Link = Link.CONNECTING
     link_words: str = ""
     bells: int = 0
     """Requests that have not rung yet; the app rings and clears."""
     refetch: set[str] = field(default_factory=set)
-    """What the link should ask the engine for again: sessions, status, approvals."""
+    """What the link should ask the engine for again: sessions, interrupted, rules."""
     dirty: set[Pane] = field(default_factory=set)
     wake: Callable[[], None] = lambda: None
 
@@ -102,6 +99,8 @@ class Store:
                 self.mark(Pane.APPROVALS, Pane.STATUS, Pane.CONVERSATION)
             case "exec.approval.resolved":
                 self.queue.resolved(data)
+                if text(data, "decision") == "allow-always":
+                    self.refetch.add("rules")
                 self.mark(Pane.APPROVALS, Pane.STATUS, Pane.CONVERSATION)
             case "lanes":
                 self.lanes.apply(data)
@@ -110,15 +109,7 @@ class Store:
                 self.refetch.add("sessions")
                 self.wake()
             case "notice":
-                self.notice(
-                    text(data, "level", "info"),
-                    text(data, "title"),
-                    text(data, "text"),
-                    text(data, "hint"),
-                    code=text(data, "code"),
-                    sticky=flag(data, "sticky"),
-                    ts_ms=num(data, "ts"),
-                )
+                self._notice(notice_from(data))
             case "shutdown":
                 self.notice("warn", "the engine is shutting down", text(data, "reason"))
             case _:
@@ -127,7 +118,8 @@ class Store:
     def _trace(self, data: Json) -> None:
         key, run_id, kind = text(data, "sessionKey"), text(data, "runId"), text(data, "kind")
         ts, inner = num(data, "ts"), obj(data.get("data"))
-        if not self.conversation(key).apply(run_id, num(data, "seq"), ts, kind, inner):
+        talk = self.conversation(key)
+        if not talk.apply(run_id, num(data, "seq"), ts, kind, inner):
             return
         if key == self.selected:
             self.mark(Pane.CONVERSATION)
@@ -138,7 +130,9 @@ class Store:
             "tool.waiting": "parked",
             "run.state": text(inner, "new"),
         }.get(kind)
-        if state:
+        running = talk.active_run()
+        others = running is not None and run_of(running.run_id) != run_id
+        if state and not others and run_id not in talk.answered:  # else the row says it already
             self.sessions.run_state(key, run_id, state, ts)
             self.mark(Pane.SESSIONS, Pane.STATUS)
         if kind in ("run.ended", "call.ended", "call.started"):
@@ -178,10 +172,9 @@ class Store:
         engine.permission = text(status, "permissionMode", engine.permission)
         engine.bypass = text(status, "bypassWarning")
         self.lanes.apply(status)
-        for raw in objs(status.get("notices")):
-            notice = _notice(raw)
-            if notice not in self.notices:
-                self.notices.append(notice)
+        if "notices" in status:
+            standing = [notice_from(raw) for raw in objs(status.get("notices"))]
+            self.notices = restated(self.notices, standing)
         sessions = obj(status.get("sessions"))
         if not self.sessions.rows and sessions:
             self.sessions.replace({"sessions": sessions.get("recent")})
@@ -223,6 +216,14 @@ class Store:
         self.queue.replace_history(objs(payload.get("entries")))
         self.mark(Pane.APPROVALS)
 
+    def set_interrupted(self, payload: Json) -> None:
+        self.interrupted = interrupted_from(payload)
+        self.mark(Pane.STATUS, Pane.TOAST, Pane.RUNS)
+
+    def set_rules(self, payload: Json) -> None:
+        self.rules = rules_from(payload)
+        self.mark(Pane.APPROVALS)
+
     def expire(self, now_ms: int) -> bool:
         """Drop requests whose time is over (the engine says so too, but it may be gone)."""
         over = [a for a in self.queue.pending.values() if a.expires_ms and a.expires_ms <= now_ms]
@@ -246,8 +247,12 @@ class Store:
         ts_ms: int = 0,
     ) -> None:
         """Say something on the toast line; the newest is shown, all are kept (200)."""
-        self.notices.append(Notice(code, level, title, words, hint, sticky, ts_ms))
-        del self.notices[:-200]
+        self._notice(Notice(code, level, title, words, hint, sticky, ts_ms))
+
+    def _notice(self, notice: Notice) -> None:
+        self.notices = added(self.notices, notice)
+        if notice.code == INTERRUPTED:
+            self.refetch.add("interrupted")
         self.mark(Pane.TOAST)
 
     def select(self, key: str) -> None:
@@ -275,16 +280,3 @@ class Store:
     def busy(self) -> bool:
         """Whether something on the screen counts seconds: a wait, or a run of this session."""
         return bool(self.queue.pending) or self.conversation().active_run() is not None
-
-
-def _notice(raw: Json) -> Notice:
-    raw = raw or EMPTY
-    return Notice(
-        text(raw, "code"),
-        text(raw, "level", "info"),
-        text(raw, "title"),
-        text(raw, "text"),
-        text(raw, "hint"),
-        flag(raw, "sticky"),
-        maybe_num(raw, "ts") or 0,
-    )

@@ -18,6 +18,11 @@ def clock(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000).strftime("%H:%M") if ms > 0 else ""
 
 
+def day(ms: int) -> str:
+    """Local date and wall time as 30 Nov 14:02; empty for an unknown time."""
+    return datetime.fromtimestamp(ms / 1000).strftime("%d %b %H:%M") if ms > 0 else ""
+
+
 def took(ms: int | None) -> str:
     """A duration: 0.8 s, 11.2 s, 3 m 05 s."""
     if ms is None:

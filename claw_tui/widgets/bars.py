@@ -8,6 +8,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from claw_tui.keymap import hints
+from claw_tui.store.notices import INTERRUPTED
 from claw_tui.store.sanitize import line, reveal_line
 from claw_tui.store.sessions import short_key
 from claw_tui.store.status import segments
@@ -53,6 +54,7 @@ class StatusBar(Bar):
             "ctx": ink("muted"),
             "runs": ink("good", "b"),
             "waiting": ink("warn", "b"),
+            "interrupted": ink("warn", "b"),
             "on": ink("good"),
             "off": ink("bad", "b"),
             "paused": ink("warn", "br"),
@@ -112,14 +114,17 @@ class Banner(Bar):
 
 
 class ToastBar(Bar):
-    """The newest waiting request, else the newest thing the engine or the console said."""
+    """The newest waiting request, else the newest thing the engine or the console said; with
+    `said_only` requests are left to the status line."""
+
+    said_only = False
 
     def draw(self, width: int) -> Strip:
         app = host(self)
         ink, store = app.ink, app.store
         waiting = store.queue.ordered()
         notice = store.notices[-1] if store.notices else None
-        if waiting and not (notice is not None and notice.level == "error"):
+        if waiting and not self.said_only and not (notice is not None and notice.level == "error"):
             newest = waiting[-1]
             left = [
                 SPACE,
@@ -135,8 +140,15 @@ class ToastBar(Bar):
             return spans([SPACE])
         pen = {"error": "bad", "warn": "warn"}.get(notice.level, "muted")
         sign = {"error": "✗", "warn": "⚠"}.get(notice.level, "·")
-        words = line(" · ".join(part for part in (notice.title, notice.text, notice.hint) if part))
-        return row(width, [SPACE, (f"{sign} ", ink(pen, "b")), (words, ink(pen))])
+        parts = (notice.title, notice.text, notice.hint)
+        page = ""
+        if notice.code == INTERRUPTED and store.interrupted:
+            parts, page = (notice.title, "", ""), ":interrupted"
+        elif notice.sticky:
+            page = ":notices"
+        words = line(" · ".join(part for part in parts if part))
+        right = [(f"  {page} ", ink("key"))] if page else []
+        return row(width, [SPACE, (f"{sign} ", ink(pen, "b")), (words, ink(pen))], right)
 
 
 class HintBar(Bar):

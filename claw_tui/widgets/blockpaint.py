@@ -105,7 +105,7 @@ def _answer(block: Block, look: Look) -> list[Strip]:
 def _run(block: Block, look: Look) -> Strip:
     ink, run = look.ink, block.run or RunInfo()
     going = run.status == "running"
-    bits = [f"run {short_run(block.run_id)}"]
+    bits = [f"run {short_run(block.run_id)}"] + (["resumed"] if run.resumed else [])
     if run.duration_ms is not None:
         bits.append(took(run.duration_ms))
     if run.tokens_in or run.tokens_out:

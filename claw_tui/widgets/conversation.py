@@ -14,9 +14,8 @@ from textual.strip import Strip
 from claw_tui.keymap import bindings
 from claw_tui.store.blocks import Block, BlockKind, Growing, ToolStatus
 from claw_tui.store.conversation import Conversation
-from claw_tui.store.sanitize import line
 from claw_tui.widgets.blockpaint import Look, Markdowner, paint
-from claw_tui.widgets.cells import clip, spans
+from claw_tui.widgets.cells import spans
 from claw_tui.widgets.flow import Flow
 from claw_tui.widgets.host import host
 from claw_tui.widgets.lineview import LineView
@@ -185,17 +184,10 @@ class ConversationView(LineView):
         self.set_line_count(total)
 
     def _tail(self, talk: Conversation) -> list[Strip]:
-        """What is no block: queued messages, or a word of welcome in an empty session."""
-        ink, width = self.ink, self.line_width - 1
-        queued = [
-            spans(
-                [("  ◷ queued  ", ink("warn")), (clip(line(q.message), width - 12), ink("muted"))]
-            )
-            for q in talk.queued.values()
-            if q.message
-        ]
-        if talk.blocks or queued:
-            return queued
+        """What is no block: a word of welcome in an empty session."""
+        ink = self.ink
+        if talk.blocks or talk.queued:
+            return []
         engine = host(self).store.engine
         words = [("", "text"), ("Nothing was said here yet.", "text"), ("", "text")]
         if not engine.is_ai:

@@ -156,6 +156,8 @@ class FakeClient:
             "trace.subscribe": {"live": []},
             "exec.approval.list": {"approvals": []},
             "approval.history": {"entries": []},
+            "exec.approvals.rules": {"rules": []},
+            "runs.interrupted": {"runs": []},
             "chat.send": {"runId": "r1", "status": "started"},
             "chat.abort": {"ok": True, "aborted": True, "runIds": ["r1"]},
             "runs.stopAll": {"runIds": ["r1", "r2"]},
