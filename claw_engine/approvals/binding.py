@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Mapping
 
 from claw_engine.approvals.fsview import FileId, FsView
-from claw_engine.approvals.model import ApprovalKind, Binding, BoundFile
+from claw_engine.approvals.model import Binding, BoundFile
 from claw_engine.approvals.programs import Kind
 from claw_engine.approvals.resolve import Resolver, Step
 from claw_engine.approvals.shell import Parsed, parse
@@ -76,27 +76,6 @@ def env_hash(env: Mapping[str, str]) -> str:
     """sha256 (hex) over the sorted NAME=value pairs."""
     text = "\0".join(f"{name}={env[name]}" for name in sorted(env))
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def bind_file(kind: ApprovalKind, path: str, fs: FsView) -> Binding:
-    """Bind a read, write or edit of one absolute path: the real target, its folder, and for an
-    edit the content that the edit was made for. A missing target is bound as missing.
-    """
-    parent = os.path.dirname(path)  # noqa: PTH120 -- text; the path may not exist
-    folder = fs.directory(parent)
-    real, dev, ino = folder if folder else ("", 0, 0)
-    file = fs.file(path)
-    if file is None:
-        target = BoundFile(path, os.path.realpath(path), None, 0, 0)
-    else:
-        digest = fs.sha256(file) if kind is ApprovalKind.EDIT else None
-        target = BoundFile(path, file.real, digest, file.dev, file.ino)
-    return Binding(f"{kind.value} {path}", parent, real, (dev, ino), "", (target,))
-
-
-def verify_file(kind: ApprovalKind, binding: Binding, fs: FsView) -> tuple[str, ...]:
-    """As `verify`, for a binding made by `bind_file`."""
-    return differences(binding, bind_file(kind, binding.files[0].path, fs))
 
 
 def _change(old: BoundFile, new: BoundFile | None) -> str | None:

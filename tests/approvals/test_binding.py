@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from claw_engine.approvals.binding import bind, bind_file, verify, verify_file
-from claw_engine.approvals.model import ApprovalKind, Binding
+from claw_engine.approvals.binding import bind, verify
+from claw_engine.approvals.model import Binding
 from tests.approvals.conftest import Box
 
 
@@ -138,35 +138,3 @@ def test_a_large_file_is_bound_by_its_ends_and_times(box: Box) -> None:
         file.seek(8 * 1024 * 1024)
         file.write(b"x")
     assert changes(box, binding) != ()
-
-
-@pytest.mark.parametrize("kind", [ApprovalKind.READ, ApprovalKind.WRITE, ApprovalKind.EDIT])
-def test_a_file_question_is_bound_to_the_real_target(box: Box, kind: ApprovalKind) -> None:
-    target, other = box.root / "opt/a", box.root / "opt/b"
-    target.write_text("a")
-    other.write_text("b")
-    link = box.root / "opt/link"
-    link.symlink_to(target)
-    binding = bind_file(kind, str(link), box.fs)
-    assert verify_file(kind, binding, box.fs) == ()
-    link.unlink()
-    link.symlink_to(other)
-    assert verify_file(kind, binding, box.fs) != ()
-
-
-def test_an_edit_is_bound_to_the_content_it_was_made_for(box: Box) -> None:
-    target = box.root / "opt/a"
-    target.write_text("a")
-    edit = bind_file(ApprovalKind.EDIT, str(target), box.fs)
-    read = bind_file(ApprovalKind.READ, str(target), box.fs)
-    target.write_text("b")
-    assert verify_file(ApprovalKind.EDIT, edit, box.fs) != ()
-    assert verify_file(ApprovalKind.READ, read, box.fs) == ()
-
-
-def test_a_new_file_is_bound_as_missing(box: Box) -> None:
-    path = box.root / "opt/new"
-    binding = bind_file(ApprovalKind.WRITE, str(path), box.fs)
-    assert verify_file(ApprovalKind.WRITE, binding, box.fs) == ()
-    path.symlink_to("/etc/passwd")
-    assert verify_file(ApprovalKind.WRITE, binding, box.fs) != ()
