@@ -211,6 +211,8 @@ class Keeper:
         """What a command may reach, by what is on this machine now. Blocking, a few ms."""
         machine, wishes = self._machine, self._wishes
         hide_ssh = "ssh" not in wishes.reach and machine.sshd_listens()
+        agent = "" if hide_ssh or scope is Scope.WORKSPACE else env.get("SSH_AUTH_SOCK", "")
+        reach = tuple(path for path in (*wishes.reach, agent) if path.startswith("/"))
         place = Place(
             workspace=workspace,
             state_root=self._state,
@@ -218,6 +220,7 @@ class Keeper:
             code=(sys.prefix, sys.base_prefix, _ENGINE),
             path=tuple(p for p in machine.env.get("PATH", "").split(":") if p.startswith("/")),
             writable=tuple(os.path.expanduser(path) for path in wishes.writable),  # noqa: PTH111
+            reach=reach,
             workspace_closed=workspace_closed,
             hide_ssh=hide_ssh or scope is Scope.WORKSPACE,
             runtime_dirs=machine.runtime_dirs(),
@@ -225,8 +228,8 @@ class Keeper:
         rules = rules_for(place, scope)
         network = wishes.network == "keep" or (wishes.network == "auto" and scope is Scope.MACHINE)
         return Plan(
-            tuple(argv), cwd, self._own_env(env, hide_ssh), rules,
-            self._sockets(os.path.realpath(workspace), rules), network, os.geteuid(),
+            tuple(argv), cwd, self._own_env(env, place.hide_ssh), rules,
+            self._sockets(os.path.realpath(workspace), rules, reach), network, os.geteuid(),
         )  # fmt: skip
 
     def wrap(self, plan: Plan) -> Wrapped:
@@ -239,21 +242,21 @@ class Keeper:
         gone = TIED_TO_SOCKETS | ({"SSH_AUTH_SOCK"} if hide_ssh else set())
         return {name: value for name, value in env.items() if name not in gone}
 
-    def _sockets(self, workspace: str, rules: Mapping[str, object]) -> frozenset[str]:
+    def _sockets(
+        self, workspace: str, rules: Mapping[str, object], reach: Sequence[str]
+    ) -> frozenset[str]:
         """Sockets and directories of sockets to hide: all that listen outside the workspace."""
-        machine, reach = self._machine, self._wishes.reach
+        machine = self._machine
         found = {path for _, path in (*machine.folders(), *machine.known_sockets())}
         found |= {path for path in machine.listening() if path.startswith("/")}
-        agent = machine.env.get("SSH_AUTH_SOCK", "")
-        keep_agent = "ssh" in reach or not machine.sshd_listens()
-        opened = {os.path.realpath(path) for path in reach if path.startswith("/")}
+        opened = {os.path.realpath(path) for path in reach}
         hidden: set[str] = set()
         for path in found:
             real = os.path.realpath(path)
             if real in opened or real.startswith(f"{workspace}/") or not os.path.exists(real):  # noqa: PTH110 - text paths throughout
                 continue
-            if keep_agent and agent and os.path.realpath(agent).startswith(real):
-                continue
+            if any(path.startswith(f"{real}/") for path in opened):
+                continue  # its directory cannot be hidden either
             if not any(real.startswith(f"{kept}/") for kept in rules if kept.startswith("/run/")):
                 hidden.add(real)
         return frozenset(hidden)

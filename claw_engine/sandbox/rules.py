@@ -56,8 +56,7 @@ class Place:
     """Where a command runs.
 
     `state_root` is never reachable, but the workspace in it is unless `workspace_closed`.
-    `writable` are further paths that the operator opened; `reach` names what stays reachable
-    although it can act for the command (`ssh`, or paths of sockets).
+    `writable` are further paths that the operator opened, `reach` sockets that stay reachable.
     """
 
     workspace: str
@@ -66,7 +65,7 @@ class Place:
     code: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
-    reach: frozenset[str] = frozenset()
+    reach: tuple[str, ...] = ()
     workspace_closed: bool = False
     hide_ssh: bool = False
     runtime_dirs: tuple[str, ...] = field(default=("/run",))
@@ -95,6 +94,8 @@ def rules_for(place: Place, scope: Scope) -> dict[str, Access]:
             found.put(f"{home}/.ssh", Access.HIDDEN)
     workspace = os.path.realpath(place.workspace)
     found.put(workspace, Access.WRITE)
+    for path in place.reach:  # a socket below /run; connecting needs no writable mount
+        found.put(path, Access.READ)
     for path in place.writable:
         found.put(path, Access.WRITE)
     for home in place.homes:  # a workspace that is the home directory opens no start-up file

@@ -211,6 +211,30 @@ def test_bwrap_hides_every_listening_socket(machine: Machine) -> None:
     assert GOT in machine.attack(machine.keeper("bwrap", reach=(str(hidden),)), CONNECT, hidden)
 
 
+def test_what_is_reached_on_purpose_is_named(machine: Machine, backend: str) -> None:
+    """Also below a hidden directory."""
+    path = machine.listen(machine.runtime / "docker.sock")
+    opened = machine.keeper(backend, reach=(str(path),))
+    assert GOT in machine.attack(opened, CONNECT, path)
+    assert opened.warning is not None
+    assert "docker.sock" in opened.warning
+
+
+def test_the_ssh_agent_stays_where_no_sshd_listens(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from claw_engine.sandbox.machine import Machine as Looked
+
+    agent = machine.listen(machine.runtime / "keyring" / "ssh")
+    env = {**machine.env, "SSH_AUTH_SOCK": str(agent)}
+    monkeypatch.setattr(Looked, "_tcp_ports", lambda self: frozenset())
+    keeper = machine.keeper("bwrap")
+    assert GOT in machine.attack(keeper, CONNECT, agent, env=env)
+    assert GOT not in machine.attack(keeper, CONNECT, agent, env=env, scope=Scope.WORKSPACE)
+    monkeypatch.setattr(Looked, "_tcp_ports", lambda self: frozenset({22}))
+    assert GOT not in machine.attack(keeper, CONNECT, agent, env=env)
+
+
 def test_no_variable_leads_there(machine: Machine, backend: str) -> None:
     machine.env |= {"TMUX": "/x,1,0", "DBUS_SESSION_BUS_ADDRESS": "unix:path=/x", "STY": "1.x"}
     out = machine.run(machine.keeper(backend), ("/usr/bin/env",)).stdout
