@@ -61,7 +61,7 @@ async def test_an_allowed_command_at_the_door(tmp_path: Path, backend: str) -> N
         command = f"env -i setsid -w {sys.executable} -I {DOOR} {state}"
         ended, request = await ran(operator, command)
         assert request["request"]["sandbox"] == backend
-        status = await operator.client.call("status", {})
+        status: Any = await operator.client.call("status", {})
         if backend == "none":
             assert GOT in ended["text"], "the attack is no attack"
             assert "not confined" in status["bypassWarning"]
@@ -93,7 +93,7 @@ async def test_every_way_of_starting(tmp_path: Path, backend: str, manner: str) 
         await desk.rules.load()
         result = await desk.call("exec", command=f"cat {secret}")
     else:
-        args = {manner: True} if manner in ("pty", "background") else {}
+        args: dict[str, Any] = {manner: True} if manner in ("pty", "background") else {}
         result, record = await desk.answered(
             Decision.ALLOW_ONCE, "exec", command=f"cat {secret}; test -t 0 && echo a tty", **args
         )
@@ -185,7 +185,8 @@ async def test_doctor_names_backends_and_routes(tmp_path: Path) -> None:
         engine_on(tmp_path / "state", config=confined("none")) as engine,
         Operator(engine.local_client(strict=True)) as operator,
     ):
-        rows = (await operator.client.call("doctor.probes", {}))["probes"]
+        found: Any = await operator.client.call("doctor.probes", {})
+        rows = found["probes"]
         names = [row["name"] for row in rows if row["room"] == "sandbox"]
         assert names[:2] == ["bwrap", "landlock"]
         failed = [row for row in rows if row["health"] == "fail"]
@@ -249,7 +250,7 @@ async def test_full_asks_nothing_ends_and_does_not_survive(tmp_path: Path) -> No
         engine_on(state) as engine,
         Operator(engine.local_client(strict=True)) as operator,
     ):
-        payload = await operator.client.call("permission.set", {"mode": "full"})
+        payload: Any = await operator.client.call("permission.set", {"mode": "full"})
         left = payload["fullUntilMs"] - engine.world.clock.now_ms()
         assert 0 < left <= 3_600_000
         run = await operator.say("run: touch made")
