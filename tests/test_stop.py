@@ -11,8 +11,10 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 import time
+import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
@@ -148,7 +150,9 @@ async def test_every_state(bench: MakeBench, state: RunState, tool: str, stop: S
 
 # ── real processes, through the whole engine ────────────────────────────────────────────────
 
-FULL = {"tools": {"exec": {"security": "full", "ask": "off"}}}
+FULL = {"tools": {"exec": {"security": "full", "ask": "off", "confine": "none"}}}
+"""Unconfined: inside bwrap a child has a number of its own world, and none can escape."""
+CONFINED = {"tools": {"exec": {"security": "full", "ask": "off"}}}
 CHILDREN = {
     "plain": "echo $$ > {pid}; echo ready; sleep 300",
     "two": "sleep 300 & echo $! > {pid}; echo ready; sleep 300",
@@ -179,9 +183,9 @@ async def stopped_child(operator: Operator, command: str, pid: Path, how: str) -
     run = await operator.say(f"run: {command.format(pid=pid)}")
     await operator.event(
         "trace",
-        lambda p: p["runId"] == run
-        and p["kind"] == "tool.output"
-        and "ready" in p["data"]["delta"],
+        lambda p: (
+            p["runId"] == run and p["kind"] == "tool.output" and "ready" in p["data"]["delta"]
+        ),
     )
     began = time.monotonic()
     await CALLS[how](operator)
@@ -229,6 +233,35 @@ async def test_an_escaped_child_is_reported(tmp_path: Path) -> None:
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(escaped, signal.SIGKILL)
+
+
+def with_marker(marker: str) -> list[str]:
+    """Processes of this machine whose command line holds the marker."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and marker.encode() in (entry / "cmdline").read_bytes():
+                found.append(entry.name)
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("child", ["plain", "setsid nohup", "escapes"])
+async def test_with_the_default_confinement_nothing_is_left(tmp_path: Path, child: str) -> None:
+    if child == "escapes" and not shutil.which("bwrap"):
+        pytest.skip("only a process namespace holds a child that hides: bwrap is not installed")
+    marker = f"300.{uuid.uuid4().int % 10**9:09d}"
+    command = {**CHILDREN, "escapes": ESCAPES}[child]
+    command = command.replace("sleep 300", f"sleep {marker}").replace("sleep 60", f"sleep {marker}")
+    async with (
+        engine_on(tmp_path / "state", config=CONFINED) as engine,
+        Operator(engine.local_client(strict=True)) as operator,
+    ):
+        pid = tmp_path / "state" / "workspace" / "pid"
+        _, took = await stopped_child(operator, command, pid, "chat.abort")
+        assert took < BOUND_S
+        assert not with_marker(marker)
 
 
 async def test_a_pending_approval_goes_with_its_run(tmp_path: Path) -> None:
