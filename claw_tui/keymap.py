@@ -299,8 +299,8 @@ def hints(facts: Facts) -> tuple[list[tuple[str, str]], tuple[str, str] | None]:
         case "CARD":
             if not facts.waiting:
                 return [("tab", "rules"), ("esc", "console")], ("?", "all keys")
-            ids = ["card.down", "card.up", "card.scroll_down", "queue.filter", "card.later"]
-            return pick(*ids, "queue.section"), ("?", "all keys")
+            ids = ["card.down", "card.scroll_down", "queue.filter", "queue.section", "card.later"]
+            return pick(*ids), ("?", "all keys")
         case "ASK":
             return pick("ask.yes", "ask.no"), None
         case "TEXT":

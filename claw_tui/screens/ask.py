@@ -57,11 +57,9 @@ class ArmedPage(ModalScreen[bool]):
 
     def show(self) -> None:
         ink = host(self).ink
-        width = min(100, self.size.width - 4) - 4
-        lines = self._painter(width)
-        self.query_one("#lines", ArmedLines).present(
-            self.subject, lines, max(3, self.size.height - 8)
-        )
+        shown = self.query_one("#lines", ArmedLines)
+        lines = self._painter(shown.line_width)
+        shown.present(self.subject, lines, max(3, self.size.height - 8))
         armed = cast(HasKeeper, self.app).keeper.armed()
         pen = ink("key", "b") if armed else ink("faint")
         self.query_one("#ask-keys", Lines).show(

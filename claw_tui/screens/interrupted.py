@@ -127,7 +127,9 @@ class InterruptedPage(ListPage):
                 spans([("   said   ", ink("claw")), (clip(line(said), width - 12), ink("text"))])
             )
         if not steps and not said:
-            out.append(spans([("   nothing had come of it yet", ink("faint"))]))
+            read = host(self).store.conversation(run.session).loaded
+            words = "nothing had come of it yet" if read else "its conversation is not read yet"
+            out.append(spans([(f"   {words}", ink("faint"))]))
         out.append(spans([]))
         out += [spans([(f" {part}", ink("muted"))]) for part in wrap(ABOUT_RESUME, width - 2)]
         return out

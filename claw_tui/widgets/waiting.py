@@ -29,7 +29,7 @@ def waiting_lines(waiting: list[Queued], going: set[str], width: int, ink: Ink) 
         ]
         words = line(queued.note)
         if queued.host in going:
-            words = f"for run {short_run(queued.host)}, at its next gap"
+            words = f"into run {short_run(queued.host)}"
         right: list[Span] = [(f"  {clip(words, width // 3)} ", ink("faint"))] if words else []
         if hidden and index == MAX_LINES - 1:
             right = [(f"  +{hidden} more ", ink("warn", "b"))]

@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 from claw_tui.app import ClawApp
 from tests.tui.fake_client import FakeClient, FakeClock, Script, lane, record
 from tests.tui.support import LARGE, SMALL, Console, four_sessions
+from tests.tui.test_pages import after_a_restart, on_interrupted, run_command, with_rules
 
 Snap = Callable[..., bool]
 Story = Callable[[Console], Awaitable[None]]
@@ -133,6 +134,43 @@ async def quit_page(c: Console) -> None:
     await c.press("escape", "q")
 
 
+async def waiting(c: Console) -> None:
+    first = Script("7f3a9c")
+    c.client.trace(*first.opening("look at the backups"))
+    words = ["and at the photos", "漢字 too", "only those over 1 GB", "then stop"]
+    for number, text in enumerate(words):
+        s = Script(f"r{number}", start=first.ts)
+        more = {"steeredInto": "7f3a9c"} if number == 0 else {}
+        c.client.trace(
+            s("run.queued", 100, message=text, source="console", waitingBehind=["7f3a9c"], **more)
+        )
+    await c.settled()
+
+
+async def interrupted(c: Console) -> None:
+    await on_interrupted(c)
+
+
+async def resume(c: Console) -> None:
+    await on_interrupted(c)
+    await c.press("r")
+    await c.until(lambda: "Whether it happened" in c.screen_text(), "asks")
+    await c.armed()
+    c.app._show_armed()
+    await c.settled()
+
+
+async def notices(c: Console) -> None:
+    await banner(c)
+    await run_command(c, "notices")
+    await c.until(lambda: c.app.page.view == "notices")
+    await c.settled()
+
+
+async def rules(c: Console) -> None:
+    await c.press("f2", "tab")
+
+
 STATES: list[tuple[str, tuple[int, int], Story, str]] = [
     ("empty", SMALL, nothing, ""),
     ("type", SMALL, story, ""),
@@ -151,7 +189,22 @@ STATES: list[tuple[str, tuple[int, int], Story, str]] = [
     ("light", LARGE, story, "claw-light"),
     ("ansi", LARGE, story, "claw-ansi"),
     ("clear", SMALL, card, "claw-clear"),
+    ("waiting", SMALL, waiting, ""),
+    ("waiting", LARGE, waiting, ""),
+    ("interrupted", SMALL, interrupted, ""),
+    ("interrupted", LARGE, interrupted, ""),
+    ("resume", SMALL, resume, ""),
+    ("notices", SMALL, notices, ""),
+    ("rules", SMALL, rules, ""),
+    ("rules", LARGE, rules, ""),
 ]
+
+
+CLIENTS: dict[str, Callable[[], FakeClient]] = {
+    "interrupted": after_a_restart,
+    "resume": after_a_restart,
+    "rules": with_rules,
+}
 
 
 @pytest.mark.parametrize(
@@ -160,7 +213,7 @@ STATES: list[tuple[str, tuple[int, int], Story, str]] = [
 def test_picture(
     snap_compare: Snap, name: str, size: tuple[int, int], play: Story, theme: str
 ) -> None:
-    client, clock = four_sessions(FakeClient()), FakeClock()
+    client, clock = four_sessions(CLIENTS.get(name, FakeClient)()), FakeClock()
     app = ClawApp(client, clock=clock, theme=theme)
 
     async def before(pilot: Pilot[str]) -> None:

@@ -32,8 +32,10 @@ class LiveClock(FakeClock):
 
 
 @asynccontextmanager
-async def story(tmp_path: Path, kind: str) -> AsyncIterator[tuple[Console, Client]]:
-    async with engine_on(tmp_path / "state") as engine:
+async def story(
+    tmp_path: Path, kind: str, config: dict[str, object] | None = None
+) -> AsyncIterator[tuple[Console, Client]]:
+    async with engine_on(tmp_path / "state", config=config) as engine:
         client: Client
         if kind == "local":
             client = engine.local_client(strict=True)
@@ -110,3 +112,55 @@ async def test_a_second_console_joins_in_the_middle(tmp_path: Path) -> None:
         await c.until(lambda: talk.active_run() is None, "the end")
         tools = [b.tool for b in talk.blocks if b.tool is not None]
         assert tools[0].decision == "denied"
+
+
+async def settle_in(mode: str, c: Console, client: Client) -> list[str]:
+    """Play one queue mode to its end; the kinds of block that must be left."""
+    talk, queue = c.app.store.conversation(), c.app.store.queue
+    if mode == "interrupt":
+        await say(c, "long: 100000 200")
+        await c.until(lambda: any(b.open and b.text for b in talk.blocks), "streaming")
+        await say(c, "think: rather this")
+        ends = 2
+        left = ["user", "run", "text", "notice", "user", "run", "reasoning", "text"]
+    else:
+        await say(c, "tools: echo one || echo two")
+        await c.until(lambda: len(queue.pending) == 2, "two requests")
+        await say(c, "think: no, wait")
+        await c.until(lambda: len(talk.queued) == 1, "it waits")
+        if mode == "collect":
+            await say(c, "think: and this")
+            await c.until(lambda: len(talk.waiting()) == 2, "both wait")
+        assert "think: no, wait" not in [b.text for b in talk.blocks]
+        for card in queue.ordered():
+            if card.id in queue.pending:
+                params = {"id": card.id, "decision": "allow-once"}
+                await client.call("exec.approval.resolve", params)
+            if mode == "steer":
+                break  # the other one is skipped when this one has ended
+        ends = 2 if mode == "collect" else 1
+        left = ["user", "run", "text", "tool", "tool"] + (
+            ["text", "user", "user", "run"] if mode == "collect" else ["user"]
+        )
+    await c.until(
+        lambda: len(talk.runs) == ends and talk.blocks and not talk.unfinished(), "the end"
+    )
+    return left
+
+
+@pytest.mark.parametrize("mode", ["collect", "steer", "interrupt"])
+async def test_live_equals_reloaded_in_every_queue_mode(tmp_path: Path, mode: str) -> None:
+    """TU-10 with TU-08: what waited, was told half-way, or took a run's place."""
+    config: dict[str, object] = {"messages": {"queue": {"mode": mode, "debounceMs": 50}}}
+    async with story(tmp_path, "local", config) as (c, client):
+        left = await settle_in(mode, c, client)
+        talk = c.app.store.conversation()
+        live = [block.signature() for block in talk.blocks]
+        assert [str(block.kind) for block in talk.blocks][: len(left)] == left
+        if mode == "steer":
+            states = sorted(str(b.tool.status) for b in talk.blocks if b.tool is not None)
+            assert states == ["ok", "skipped"]
+        answer = await client.call("chat.history", {"sessionKey": MAIN, "limit": 200})
+        fresh = Conversation(MAIN)
+        fresh.reload(blocks_from_history(objs(answer["messages"])))
+        assert [block.signature() for block in fresh.blocks] == live

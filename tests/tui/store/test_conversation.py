@@ -287,7 +287,15 @@ def test_a_run_that_ended_unheard_is_told_by_history() -> None:
 
 def test_unknown_and_malformed_events_change_nothing() -> None:
     store = Store()
-    for payload in (None, [], {"kind": 3}, {"runId": "r", "seq": "x", "kind": "odd", "data": 1}):
+    odd: tuple[object, ...] = (
+        None,
+        [],
+        {"kind": 3},
+        {"runId": "r", "seq": "x", "kind": "odd", "data": 1},
+        {"runId": "r", "seq": 1, "kind": "run.started", "data": {"answeredBy": "nobody"}},
+        {"runId": "r", "seq": 2, "kind": "run.ended", "data": {"answeredBy": "nobody"}},
+    )
+    for payload in odd:
         store.apply("trace", payload)
         store.apply("something.new", payload)
     assert not store.conversation().blocks

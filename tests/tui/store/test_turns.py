@@ -40,19 +40,18 @@ def answer(text: str, at: int, stop: str = "stop", **more: object) -> dict[str, 
 
 
 def queued(s: Script, message: str, *behind: str, **more: object) -> dict[str, object]:
-    return s(
-        "run.queued", message=message, source="console", lane="main", waitingBehind=list(behind),
-        **more,
-    )  # fmt: skip
+    ahead = list(behind)
+    return s("run.queued", 100, message=message, source="console", lane="main",
+             waitingBehind=ahead, **more)  # fmt: skip
 
 
 def begun(s: Script, *messages: str, **more: object) -> dict[str, object]:
     told = {"cause": "message", "messages": list(messages) or [s.run_id], **more}
-    return s("run.started", model="m", provider="p", isAI=True, waitMs=1, **told)
+    return s("run.started", 100, model="m", provider="p", isAI=True, waitMs=1, **told)
 
 
 def ended(s: Script, status: str = "done", **more: object) -> dict[str, object]:
-    return s("run.ended", status=status, stopReason="stop", text="", error=None, durationMs=9,
+    return s("run.ended", 100, status=status, stopReason="stop", text="", error=None, durationMs=9,
              usage=None, **more)  # fmt: skip
 
 
@@ -175,7 +174,16 @@ def test_steered_and_kept_words_are_said_twice() -> None:
         user("also this", "r2", 20),
         answer("B", 30),
     ]
-    assert kinds(same(live, history)) == "user run text user text user run text".split()
+    assert kinds(same(live, history)) == [
+        "user",
+        "run",
+        "text",
+        "user",
+        "text",
+        "user",
+        "run",
+        "text",
+    ]
 
 
 def test_an_interrupting_message_ends_the_run_it_replaces() -> None:
