@@ -12,12 +12,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from bench.processes import cpu_seconds, load, median, resident_mb
@@ -169,11 +171,43 @@ async def _rehearsal_turns() -> list[float]:
     return cpu[5:]
 
 
+def stall() -> list[Figure]:
+    """Engine loop lag while the console's terminal is not read for 10 s and a run streams."""
+    from tests.support.pty_driver import Terminal
+
+    lags = []
+    for _ in range(2):
+        with tempfile.TemporaryDirectory() as state:
+            argv = [str(BIN / "claw-tui"), "--state-dir", state]
+            with Terminal(argv, env=env(), size=(120, 40)) as terminal:
+                terminal.wait_for("TYPE")
+                terminal.send("long: 3000 150\r")
+                terminal.wait_for("streaming")
+                terminal.stall()
+                began = time.time()
+                time.sleep(10)
+                ended = time.time()
+                terminal.unstall()
+                terminal.wait_for("●")
+            # The watchdog logs only what was above its threshold of 150 ms.
+            worst = 0.0
+            for path in (Path(state) / "logs").glob("*.log"):
+                for line in path.read_text().splitlines():
+                    entry = json.loads(line)
+                    at = datetime.fromisoformat(entry["ts"]).timestamp()
+                    found = re.search(r"lagMs=(\d+)", entry["msg"])
+                    if found and began <= at <= ended:
+                        worst = max(worst, float(found.group(1)))
+            lags.append(worst)
+    return [Figure("loop lag over 150 ms in a 10 s stall (0 = none)", "ms", lags, 0)]
+
+
 ALL: dict[str, Callable[[], list[Figure]]] = {
     "headless": headless_start,
     "console": console_start,
     "status": status_verb,
     "turns": turns,
+    "stall": stall,
 }
 
 

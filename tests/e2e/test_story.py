@@ -155,8 +155,9 @@ def test_kill_9_and_start_again(tmp_path: Path) -> None:
         terminal.process.kill()
         terminal.wait_exit()
     with console(state) as terminal:
-        screen = terminal.wait_for("nterrupted")
-        assert "remember this sentence" in screen
+        screen = terminal.wait_for(
+            lambda screen: "remember this sentence" in screen and "Interrupted" in screen
+        )
         assert "waits for you" not in screen
 
 
