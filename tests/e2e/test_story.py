@@ -158,7 +158,7 @@ def test_kill_9_and_start_again(tmp_path: Path) -> None:
         screen = terminal.wait_for(
             lambda screen: "remember this sentence" in screen and "Interrupted" in screen
         )
-        assert "waits for you" not in screen
+        assert "⏸" not in screen
 
 
 def test_a_closed_terminal_lets_the_run_finish_and_the_next_console_shows_it(
