@@ -256,9 +256,14 @@ def _create(path: Path, data: bytes, token: str) -> Identity | None:
 
 
 def _write_new(path: Path, data: bytes) -> None:
+    """Make a file that is not there yet; on a full disk nothing of it stays."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        os.write(fd, data)
+        if os.write(fd, data) < len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
     finally:
         os.close(fd)
 
