@@ -5,10 +5,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import logging
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,14 +100,19 @@ async def run(where: Path, theme: str, *, title: bool) -> int:
         async with Engine(where, mode="embedded") as engine:
             client = engine.local_client()
             await client.connect()
-            code, ending = await show(client, theme, title=title)
+            code, ending = await show(client, theme, title=title, logs=engine_log(where))
             await after_console(engine, ending)
             return code
-    return (await show(remote, theme, title=title))[0]
+    return (await show(remote, theme, title=title, logs=own_log(where)))[0]
 
 
-async def show(client: Client, theme: str, *, title: bool) -> tuple[int, str]:
-    """Run the console to its end: exit code, and `headless`, `lost` or `stop`."""
+async def show(
+    client: Client, theme: str, *, title: bool, logs: AbstractContextManager[Path]
+) -> tuple[int, str]:
+    """Run the console to its end: exit code, and `headless`, `lost` or `stop`.
+
+    `logs` is entered only to tell of a crash, and names the file that will hold it.
+    """
     from claw_tui.app import ClawApp
     from claw_tui.terminal.detect import detect
     from claw_tui.terminal.signals import leaving_signals
@@ -119,7 +129,7 @@ async def show(client: Client, theme: str, *, title: bool) -> tuple[int, str]:
 
     def leave(number: signal.Signals) -> None:
         got.append(number)
-        app.exit("stop" if number is signal.SIGTERM else "lost", return_code=128 + number)
+        app.exit("lost" if number is signal.SIGHUP else "stop", return_code=128 + number)
 
     with leaving_signals(asyncio.get_running_loop(), leave):
         if title:
@@ -127,7 +137,35 @@ async def show(client: Client, theme: str, *, title: bool) -> tuple[int, str]:
         ending = await app.run_async()
     if title:
         _title("")
+    if app.crash is not None:
+        from claw_tui.store.sanitize import line
+
+        with logs as file:
+            logging.getLogger("claw_tui").error("the console broke", exc_info=app.crash)
+        words = "".join(traceback.format_exception_only(app.crash)).strip()
+        _say(f"claw-tui: the console broke: {line(words)[:300]}\nDetails: {file}")
     return app.return_code or 0, _ending(app, ending, bool(got))
+
+
+@contextlib.contextmanager
+def engine_log(where: Path) -> Iterator[Path]:
+    """The log of an engine in this process: it is already being written."""
+    from claw_engine.paths import StateDir
+
+    yield StateDir(where).logs_dir / f"claw-{time.strftime('%Y-%m-%d')}.log"
+
+
+@contextlib.contextmanager
+def own_log(where: Path) -> Iterator[Path]:
+    """The same file, written from beside an engine that runs elsewhere."""
+    from claw_engine.logs import start_logs
+
+    with engine_log(where) as file:
+        logs = start_logs(file.parent)
+        try:
+            yield file
+        finally:
+            logs.close()
 
 
 def _ending(app: ClawApp, chosen: str | None, signalled: bool) -> str:

@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING, TypeVar
 
 from textual.app import App
+from textual.worker import WorkerFailed
 
 from claw_tui.terminal.driver import ClawDriver
 from claw_tui.terminal.gate import FrameGate
@@ -45,6 +46,17 @@ class PaintingApp(App[ReturnT]):
             return
         super()._display(screen, renderable)
         self.gate.frame_handed_over()
+
+    @property
+    def crash(self) -> BaseException | None:
+        """The error that ended the application, if one did."""
+        error = self._exception
+        return error.error if isinstance(error, WorkerFailed) else error
+
+    def _fatal_error(self) -> None:
+        # Textual's own prints every frame with its local variables. The shell gets one sentence
+        # from the program instead, the log gets the frames, and what was on screen stays private.
+        self._close_messages_no_wait()
 
     def terminal_drained(self) -> None:
         """The writer has caught up: pay the frame that was skipped."""

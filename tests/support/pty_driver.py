@@ -114,6 +114,12 @@ class Terminal:
     def wait_exit(self, seconds: float = 20.0) -> int:
         return self.process.wait(seconds)
 
+    def drain(self, seconds: float = 20.0) -> None:
+        """Read what an ended program has left in the terminal, to the last byte."""
+        marker = b"\x1b]0;end of output\x07"
+        os.write(self._slave, marker)
+        self.wait_for(lambda _screen: marker in self.raw, seconds)
+
     def line_settings(self) -> list[object]:
         return termios.tcgetattr(self._slave)
 

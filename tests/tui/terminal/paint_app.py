@@ -69,6 +69,8 @@ async def main(report: Path) -> int:
         "confirmed": app.confirmed[-1:],
         "serial": app.gate.frame_serial,
     }
+    if app.crash is not None:
+        print(app.crash, file=sys.stderr)
     report.write_text(json.dumps(facts))
     return app.return_code or 0
 
