@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -222,7 +223,7 @@ class ConfigAdapter:
         settings = loaded.settings
         redactor = Redactor.from_settings(settings, settings.logging.redact_patterns)
         fatal = [p for p in loaded.problems if p.fatal]
-        shown = redact_config(settings.raw, redactor)
+        shown = _sayable(redact_config(settings.raw, redactor))
         return {
             "path": str(self._store.path),
             "exists": self._store.path.exists(),
@@ -236,6 +237,18 @@ class ConfigAdapter:
                 _issue(p.path, p.sentence(), redactor) for p in loaded.problems if not p.fatal
             ],
         }
+
+
+def _sayable(value: object) -> object:
+    """The same without numbers that JSON cannot say: JSON5's `Infinity` is shown as a word."""
+    match value:
+        case float() if not math.isfinite(value):
+            return str(value)
+        case Mapping():
+            return {key: _sayable(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [_sayable(inner) for inner in value]
+    return value
 
 
 def _issue(path: Sequence[str | int], text: str, redactor: Redactor) -> Mapping[str, object]:

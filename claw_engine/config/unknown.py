@@ -38,7 +38,8 @@ def _walk(value: object, path: KeyPath, place: str) -> Iterator[UnknownKey]:
             elif "*" in allowed:
                 yield from _walk(item, (*path, key), _below(place, "*"))
             elif key != "$include":
-                yield UnknownKey((*path, key), nearest_name(key, allowed))
+                near = nearest_name(key, allowed) or _nearest_inside(key, place, allowed)
+                yield UnknownKey((*path, key), near)
 
 
 def _below(place: str, step: str) -> str:
@@ -50,6 +51,18 @@ def nearest_name(name: str, allowed: frozenset[str] | tuple[str, ...]) -> str | 
     plain = {_plain(known): known for known in sorted(allowed)}
     found = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=0.6)
     return plain[found[0]] if found else None
+
+
+def _nearest_inside(name: str, place: str, allowed: frozenset[str]) -> str | None:
+    """A valid name one level further down that is close indeed, as `section.name`."""
+    inside = {
+        key: f"{step}.{key}"
+        for step in sorted(allowed, reverse=True)
+        for key in known_keys().get(_below(place, step), ())
+        if key not in ("*", "[]") and step not in ("*", "[]")
+    }
+    found = difflib.get_close_matches(name, inside, n=1, cutoff=0.85)
+    return inside[found[0]] if found else None
 
 
 def _plain(name: str) -> str:

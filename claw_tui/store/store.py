@@ -117,6 +117,8 @@ class Store:
 
     def _trace(self, data: Json) -> None:
         key, run_id, kind = text(data, "sessionKey"), text(data, "runId"), text(data, "kind")
+        if not key or not run_id:
+            return  # of no run: it may neither end one nor begin one that never ends
         ts, inner = num(data, "ts"), obj(data.get("data"))
         talk = self.conversation(key)
         if not talk.apply(run_id, num(data, "seq"), ts, kind, inner):

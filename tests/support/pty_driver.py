@@ -120,6 +120,12 @@ class Terminal:
         os.write(self._slave, marker)
         self.wait_for(lambda _screen: marker in self.raw, seconds)
 
+    def spoil(self, text: str) -> None:
+        """Write over the whole screen behind the program's back, as a broken neighbour would."""
+        rows = "".join(f"\x1b[{row + 1};1H{text}" for row in range(self.rows))
+        with self._changed:
+            self._stream.feed(f"\x1b7{rows}\x1b8".encode())
+
     def line_settings(self) -> list[object]:
         return termios.tcgetattr(self._slave)
 
