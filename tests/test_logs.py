@@ -64,6 +64,7 @@ def test_a_diagnostic_line_has_its_words_and_its_values(tmp_path: Path) -> None:
 
 
 def test_se05_secrets_are_gone_from_message_fields_and_traceback(tmp_path: Path) -> None:
+    """SE-05: message, fields, traceback."""
     secret = "very-secret-value"
 
     def write() -> None:

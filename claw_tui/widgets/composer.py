@@ -72,6 +72,10 @@ class Composer(TextArea):
         if not self.read_only:
             self.replace(pasted(event.text), *self.selection)
 
+    def on_resize(self) -> None:
+        # Textual wraps anew and leaves the cursor where the old lines had it.
+        self.scroll_cursor_visible()
+
     def _on_last_line(self) -> bool:
         return self.cursor_location[0] == self.document.line_count - 1
 

@@ -65,6 +65,7 @@ async def test_call_started_names_every_byte_with_its_part(bench: MakeBench) -> 
 
 
 async def test_text_before_a_tool_call_stays_before_it(bench: MakeBench) -> None:
+    """TU-10, the engine's half."""
     whys: list[str] = []
 
     async def look(args: Mapping[str, object], ctx: ToolContext) -> ToolResult:
@@ -117,10 +118,17 @@ async def test_parallel_calls_keep_each_others_results_in_call_order(bench: Make
     assert "nothing" in text_of(results[3])
 
 
-@pytest.mark.parametrize("raw", ['{"path":"/n/a.md",}', '"just text"', "[1,2]", '{"a":1}{"a":1}'])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '{"path":"/n/a.md",}', "just text", '"just text"', "[1,2]", '{"a":1}{"a":1}',
+        '{"cmd":"printf \'a\nb\'"',
+    ],
+)  # fmt: skip
 async def test_malformed_arguments_never_run_and_are_replayed_as_an_object(
     bench: MakeBench, raw: str
 ) -> None:
+    """PR-01: an error result, and an object on the wire, for each spelling."""
     ran: list[object] = []
 
     async def tool(args: Mapping[str, object], ctx: ToolContext) -> ToolResult:
@@ -219,6 +227,7 @@ MARKUP = '<tool_call>{"name":"read","arguments":{"path":"a"}}</tool_call>'
 async def test_an_empty_answer_is_asked_for_once_more_and_then_told(
     bench: MakeBench, empty: list[TextDelta]
 ) -> None:
+    """PR-03: markup only, thoughts only, nothing, blank."""
     model = ScriptedModel([empty, empty])
     b = await bench(model)
     run = await b.send("hi")
@@ -241,6 +250,8 @@ async def test_after_one_empty_answer_the_second_counts(bench: MakeBench) -> Non
 
 
 async def test_text_that_speaks_of_overflow_is_ordinary_text(bench: MakeBench) -> None:
+    """CO-03: the user's words and a tool's result."""
+
     async def tool(args: Mapping[str, object], ctx: ToolContext) -> ToolResult:
         return ToolResult("400 context_length_exceeded")
 
@@ -294,6 +305,7 @@ async def test_warming_up_seeds_the_workspace_and_counts_its_tokens(bench: MakeB
 
 
 async def test_a_full_disk_fails_the_run_in_words(bench: MakeBench) -> None:
+    """DL-01: in mid turn."""
     disk, go = FaultyDisk(), asyncio.Event()
     b = await bench(ScriptedModel([[go, *says("Lost words.")], says("Kept.")]), disk=disk)
     run = await b.send("hi")

@@ -18,6 +18,7 @@ END = TraceKind.RUN_ENDED
 
 
 async def test_markup_beside_an_answer_is_hidden_and_told_once(bench: MakeBench) -> None:
+    """PR-03: one notice."""
     text = 'Here you are.\n<tool_call>{"name":"read"}</tool_call>'
     b = await bench(ScriptedModel([[TextDelta(text), Finished("stop")]]))
     run = await b.send("hi")

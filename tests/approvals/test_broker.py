@@ -291,6 +291,7 @@ async def twins(tmp_path: Path) -> Desk:
     ["abcd1234-1000", "abcd1234-1", "`abcd1234-1000`\n", " ``abcd1234-1`` ", "ABCD1234-1000"],
 )
 async def test_ap_07_an_id_is_found_however_it_was_typed(twins: Desk, text: str) -> None:
+    """AP-07: whole, unique prefix, backticks, newline; a second answer learns by whom."""
     first, _ = await twins.put()
     second, _ = await twins.put()
     await twins.broker.resolve(text, Decision.DENY, "phone")
@@ -303,6 +304,7 @@ async def test_ap_07_an_id_is_found_however_it_was_typed(twins: Desk, text: str)
 
 
 async def test_ap_07_an_ambiguous_prefix_is_refused_and_lists_both(twins: Desk) -> None:
+    """AP-07: eight characters that two ids share."""
     tasks = [(await twins.put())[0] for _ in range(2)]
     with pytest.raises(AmbiguousApproval) as caught:
         await twins.broker.resolve("abcd1234", Decision.ALLOW_ONCE, "console")
@@ -333,6 +335,7 @@ def test_ap_09_only_the_exact_word_of_a_decision_is_one(word: str) -> None:
 
 
 async def test_ap_09_a_pending_question_carries_no_preselected_answer(desk: Desk) -> None:
+    """AP-09: nothing is selected beforehand."""
     task, record = await desk.put(ask("rm -rf build"))
     assert record.decision is None
     await desk.clock.advance(0.15)

@@ -285,6 +285,7 @@ def test_the_path_decides_what_a_name_means(box: Box) -> None:
 
 
 def test_ap_01_allow_always_on_a_shell_wrapper_opens_nothing(box: Box) -> None:
+    """AP-01: the four commands, whatever was stored."""
     first = box.decide('sh -c "id"')
     assert first.always.patterns == ()
     assert first.always.refusal
@@ -302,6 +303,7 @@ def test_ap_01_allow_always_on_a_shell_wrapper_opens_nothing(box: Box) -> None:
 
 
 def test_ap_05_rules_hold_for_the_real_path_not_for_the_symlink(box: Box) -> None:
+    """AP-05: (a) by real path, (b) the symlink re-pointed."""
     real = box.program("opt/rg-14/rg")
     other = box.program("opt/evil/rg", "#!/bin/sh\necho evil\n")
     link = box.bin / "rg"

@@ -77,6 +77,7 @@ def test_settings_cannot_be_changed(config: Config) -> None:
 
 
 def test_cf01_an_unknown_key_is_reported_and_the_engine_starts(config: Config) -> None:
+    """CF-01: the whole file of the case."""
     path = config.write(
         "{\n"
         "  // my agents\n"
@@ -198,6 +199,7 @@ def test_a_file_that_is_not_utf8_or_not_readable_refuses_to_start(config: Config
 
 
 def test_cf03_a_broken_file_falls_back_to_the_last_good_copy(config: Config) -> None:
+    """CF-03: a start on a broken file."""
     config.write("{gateway: {port: 1234, auth: {token: 'old-token-value'}}}")
     config.store().load()
     copy = config.state.config_last_good
@@ -286,6 +288,7 @@ async def test_a_comment_only_change_is_no_new_generation(config: Config) -> Non
 
 
 async def test_cf03_a_bad_edit_keeps_the_old_settings_until_mended(config: Config) -> None:
+    """CF-03: a bad edit while running."""
     config.write("{gateway: {port: 1}}")
     store = config.store()
     store.load()

@@ -66,6 +66,7 @@ SE05_SECRETS = (
 
 
 def test_se05_no_secret_is_left_in_the_configuration_as_shown(config: Config) -> None:
+    """SE-05: raw and resolved."""
     config.write(SE05)
     settings = config.store({"GW_PASSWORD": "gw-password-0006"}).load().settings
     redactor = Redactor.from_settings(settings)
@@ -81,6 +82,7 @@ def test_se05_no_secret_is_left_in_the_configuration_as_shown(config: Config) ->
 
 
 def test_se05_no_secret_is_left_in_a_log_text(config: Config) -> None:
+    """SE-05: a dump in a log line."""
     config.write(SE05)
     settings = config.store({"GW_PASSWORD": "gw-password-0006"}).load().settings
     redactor = Redactor.from_settings(settings)
@@ -89,6 +91,7 @@ def test_se05_no_secret_is_left_in_a_log_text(config: Config) -> None:
 
 
 def test_se05_writing_the_shown_object_back_keeps_every_secret(config: Config) -> None:
+    """SE-05: the shown object written back."""
     config.write(SE05)
     settings = config.store({"GW_PASSWORD": "gw-password-0006"}).load().settings
     shown = Redactor.from_settings(settings).config(settings.raw)
@@ -96,6 +99,7 @@ def test_se05_writing_the_shown_object_back_keeps_every_secret(config: Config) -
 
 
 def test_a_marker_never_becomes_the_value() -> None:
+    """SE-05: the marker is no value."""
     with pytest.raises(MarkerError):
         restore({"gateway": {"auth": {"token": MARKER}}}, {"gateway": {}})
 

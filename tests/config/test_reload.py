@@ -137,6 +137,7 @@ async def test_a_workspace_made_later_is_followed(place: Place) -> None:
 
 
 async def test_in03_a_folder_deleted_and_made_again_fifty_times(place: Place) -> None:
+    """IN-03: fifty times, then renamed."""
     place.workspace.mkdir()
     async with watched(place.watcher()) as run:
         for round_number in range(50):
@@ -153,6 +154,7 @@ async def test_in03_a_folder_deleted_and_made_again_fifty_times(place: Place) ->
 
 
 async def test_in03_a_circle_of_links_is_reported_once_and_survived(place: Place) -> None:
+    """IN-03: a circle of links."""
     place.workspace.mkdir()
     (place.workspace / "AGENTS.md").write_text("x")
     other = place.workspace.with_name("other")

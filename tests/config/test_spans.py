@@ -88,6 +88,7 @@ def test_every_span_holds_exactly_the_value_of_its_path(text: str) -> None:
 
 @given(json5_texts(), st.lists(st.sampled_from(["a", "gateway", "x y"]), min_size=1, max_size=3))
 def test_set_value_changes_one_value_and_keeps_the_rest(text: str, steps: list[str]) -> None:
+    """CF-01: a rewrite keeps every other key."""
     before = pyjson5.decode(text)
     path = tuple(steps)
     try:

@@ -15,6 +15,7 @@ PROVIDERS = """{ models: { providers: {
 
 
 def test_cf03_a_missing_variable_makes_only_its_provider_unusable(config: Config) -> None:
+    """CF-03: `${VAR}` of a variable that is not set."""
     config.write(PROVIDERS)
     loaded = config.store({"BOX_KEY": "sk-box-123456"}).load()
     ark = loaded.settings.models.providers["ark"]

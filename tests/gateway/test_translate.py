@@ -107,6 +107,7 @@ def chat_texts(events: Iterable[WireEvent], state: str = "delta") -> list[str]:
 
 
 def test_chat_deltas_are_cumulative_150_ms_apart_and_flushed_before_the_final() -> None:
+    """TU-10: cumulative deltas."""
     t = Tracer("r")
     events = [t(TraceKind.RUN_STARTED)]
     events += [t(TraceKind.TEXT, 40, callId="c", delta=f"{n} ") for n in range(10)]

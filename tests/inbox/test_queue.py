@@ -12,7 +12,7 @@ from claw_engine.errors import InvalidRequest
 from claw_engine.inbox.dispatch import QueueFull
 from claw_engine.messages import ToolResultMessage, UserMessage, text_of
 from claw_engine.protocol.trace import TraceKind
-from claw_engine.runs import RunState
+from claw_engine.runs import AbortReason, RunState
 from claw_engine.tools.base import ToolContext, ToolResult
 from tests.agent.bench import MAIN, Bench, FnTool, ScriptedModel, calls, says, with_queue
 from tests.agent.conftest import MakeBench
@@ -76,27 +76,36 @@ async def test_a_lone_queued_message_stays_as_it_was_written(bench: MakeBench) -
     assert await user_texts(b) == ["one", "two"]
 
 
+@pytest.mark.parametrize("mode", ["collect", "followup"])
+@pytest.mark.parametrize("how", [AbortReason.USER, AbortReason.TIMEOUT])
 async def test_qu_01_an_abort_frees_the_session_and_each_message_is_seen_once(
-    bench: MakeBench,
+    bench: MakeBench, how: AbortReason, mode: str
 ) -> None:
+    """QU-01: stopped by the operator or given up; three behind it, as one turn or in order."""
+
     async def never(args: Mapping[str, object], ctx: ToolContext) -> ToolResult:
         await asyncio.Event().wait()
         return ToolResult("never")
 
-    model = ScriptedModel([calls(("never", "{}")), says("All three.")])
-    b = await bench(model, [FnTool("never", never)], settings=with_queue("collect"))
+    answers = [says("All three.")] if mode == "collect" else [says(f"Answer {n}.") for n in "012"]
+    model = ScriptedModel([calls(("never", "{}")), *answers])
+    b = await bench(model, [FnTool("never", never)], settings=with_queue(mode))
     stuck = await b.send("go")
     await b.until(TraceKind.TOOL_STARTED, stuck)
     behind = [await b.send(f"m{n}") for n in range(3)]
-    b.dispatcher.abort(MAIN, stuck)
+    if how is AbortReason.USER:
+        b.dispatcher.abort(MAIN, stuck)
+    else:
+        b.runs.abort(stuck, how)
     await b.until(END, stuck, status="aborted")
-    await quiet(b)
-    for run in behind:
+    for number, run in enumerate(behind):
+        await quiet(b)
         result = await b.dispatcher.wait(run)
         assert result is not None
-        assert result.text == "All three."
+        assert result.text == ("All three." if mode == "collect" else f"Answer {number}.")
     text = "\n".join(await user_texts(b))
     assert [text.count(f"m{n}") for n in range(3)] == [1, 1, 1]
+    assert text.index("m0") < text.index("m1") < text.index("m2")
 
 
 async def test_steering_waits_for_the_tool_and_then_skips_what_had_not_begun(
@@ -299,9 +308,7 @@ async def test_caps_old_new_and_summarize(bench: MakeBench) -> None:
 
 async def test_a_session_has_its_own_mode_and_a_message_too(bench: MakeBench) -> None:
     go = asyncio.Event()
-    b = await bench(
-        ScriptedModel([[go, *says("1")], says("Now.")]), settings=with_queue("collect")
-    )
+    b = await bench(ScriptedModel([[go, *says("1")], says("Now.")]), settings=with_queue("collect"))
     end = await b.until(END, await b.send("/queue followup debounce:0 cap:7"))
     assert end.data["text"] == (
         "Queue mode set to followup.\nQueue debounce set to 0 ms.\nQueue cap set to 7."
@@ -392,6 +399,8 @@ async def test_a_collected_run_that_a_restart_cut_is_one_interrupted_run(
 
 
 async def test_stalls_are_told_by_age_whatever_arrives(bench: MakeBench) -> None:
+    """QU-03: a message every 20 s hides nothing; another session goes on."""
+
     async def never(args: Mapping[str, object], ctx: ToolContext) -> ToolResult:
         await asyncio.Event().wait()
         return ToolResult("never")
@@ -401,14 +410,14 @@ async def test_stalls_are_told_by_age_whatever_arrives(bench: MakeBench) -> None
     notices = b.bus.subscribe("notice")
     stuck = await b.send("go", "agent:main:a")
     await b.until(TraceKind.TOOL_STARTED, stuck)
-    for n in range(6):
+    for n in range(15):
         await b.clock.advance(20)
         await b.send(f"m{n}", "agent:main:a")
-    await b.clock.advance(1)
     notice = notices.get_nowait()
     assert notice is not None
     assert getattr(notice, "code", "") == f"stalled:{stuck}"
     assert "5 message(s) wait" in str(getattr(notice, "text", ""))
+    assert "Stop it with /stop, X" in str(getattr(notice, "hint", ""))
     other = await b.send("hello", "agent:main:b")
     await b.until(END, other, text="B is fine.")
     run = b.runs.get(stuck)
@@ -416,11 +425,16 @@ async def test_stalls_are_told_by_age_whatever_arrives(bench: MakeBench) -> None
     assert run.state is RunState.TOOL
     b.dispatcher.abort("agent:main:a")
     await b.dispatcher.wait(stuck)
-    cleared = notices.get_nowait()
-    assert getattr(cleared, "level", "") == "clear"
+    levels = []
+    while (told := notices.get_nowait()) is not None:
+        assert getattr(told, "code", "") == f"stalled:{stuck}"
+        levels.append(getattr(told, "level", ""))
+    assert levels[-1] == "clear"
+    assert "clear" not in levels[:-1]
 
 
 async def test_a_wait_in_a_lane_says_behind_whom(bench: MakeBench) -> None:
+    """QU-03: a lane of width one says which run it waits for."""
     b = await bench(ScriptedModel([[asyncio.Event()]]))
     b.lanes.configure("main", 1)
     wedged = await b.send("one", "agent:main:a")

@@ -23,6 +23,7 @@ from claw_engine.models.arguments import is_json_object, parse_arguments, replay
     ],
 )
 def test_pr01_arguments_that_can_be_used(raw: str, expected: dict[str, object]) -> None:
+    """PR-01: nothing at all, raw control characters inside strings."""
     assert parse_arguments(raw) == (expected, "")
 
 
@@ -49,6 +50,7 @@ def test_pr01_arguments_that_can_be_used(raw: str, expected: dict[str, object]) 
     ],
 )
 def test_pr01_arguments_that_are_answered_with_an_error(raw: str, says: str) -> None:
+    """PR-01: trailing comma, text, list, two objects, cut off."""
     value, error = parse_arguments(raw)
     assert value is None
     assert says in error
@@ -65,6 +67,7 @@ def test_pr01_arguments_that_are_answered_with_an_error(raw: str, says: str) -> 
     ],
 )
 def test_pr01_history_replays_only_json_objects(raw: str, sent: str) -> None:
+    """PR-01: what is replayed."""
     assert replay_arguments(raw) == sent
 
 

@@ -69,6 +69,7 @@ OVERFLOW_WORDS = 'why do I see "Context overflow: maximum context length, prompt
     ],
 )  # fmt: skip
 def test_co03_an_echoed_message_is_never_taken_for_an_overflow(body: dict[str, object]) -> None:
+    """CO-03: a provider's error that quotes the conversation."""
     error = status_error(ref(), 400, read_provider_error(json.dumps(body).encode()))
     assert error.kind is Kind.BAD_REQUEST
     assert "overflow" not in error.sentence()

@@ -44,6 +44,7 @@ def test_pr03_markup_is_cut_from_what_is_shown() -> None:
     ],
 )
 def test_pr03_streamed_markup_never_reaches_the_screen(text: str, shown: str, size: int) -> None:
+    """PR-03: whichever way the markup is cut into chunks."""
     hide = MarkupFilter()
     out = "".join(hide.feed(text[i : i + size]) for i in range(0, len(text), size)) + hide.flush()
     assert out == shown

@@ -42,6 +42,7 @@ def box(tmp_path: Path) -> Box:
 async def test_a_broken_index_is_moved_aside_and_rebuilt_with_one_warning(
     box: Box, content: bytes
 ) -> None:
+    """ST-01: empty, `{`, NUL bytes."""
     three_transcripts(box)
     (box.folder / "b2.jsonl").write_text(header("b2", sessionKey="agent:main:work"))
     (box.folder / "gone.jsonl.deleted.2026-11-30T08-49-01.062Z").write_text(header("gone"))
@@ -99,6 +100,7 @@ async def test_entries_before_the_fault_are_saved(box: Box) -> None:
 
 
 async def test_a_bom_is_read_over(box: Box) -> None:
+    """ST-01: a BOM before valid JSON."""
     three_transcripts(box)
     data = b"\xef\xbb\xbf" + json.dumps({"agent:main:main": {"sessionId": "a1"}}).encode()
     box.state.sessions_json("main").write_bytes(data)
@@ -159,6 +161,7 @@ async def test_thousands_of_transcripts_are_rebuilt(box: Box) -> None:
 def test_a_transcript_is_found_in_the_current_folder(
     tmp_path: Path, written: object, name: str
 ) -> None:
+    """ST-03: bare names, foreign paths, no name."""
     entry = SessionEntry("k", {"sessionId": "the-id", "sessionFile": written})
     assert transcript_path(tmp_path, entry) == tmp_path / name
 
@@ -170,6 +173,7 @@ def test_an_entry_that_names_no_file_has_none(tmp_path: Path, fields: dict[str, 
 
 
 def test_a_symlink_out_of_the_folder_is_never_opened(tmp_path: Path) -> None:
+    """ST-03: nothing outside the folder is opened."""
     folder = tmp_path / "sessions"
     folder.mkdir()
     (tmp_path / "secret").write_text("x")
@@ -179,6 +183,7 @@ def test_a_symlink_out_of_the_folder_is_never_opened(tmp_path: Path) -> None:
 
 
 async def test_reading_rewrites_nothing_and_use_rewrites_one_entry(box: Box) -> None:
+    """ST-03: only the session that is used is rewritten."""
     box.golden()
     path = box.state.sessions_json("main")
     before = path.read_bytes()

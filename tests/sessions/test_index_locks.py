@@ -156,6 +156,7 @@ async def test_a_file_that_another_program_broke_is_kept_aside(box: Box) -> None
 
 
 async def test_st05_a_held_lock_is_told_by_name_and_reads_go_on(box: Box) -> None:
+    """ST-05: the index while another process holds its lock."""
     index = await loaded(box)
     index.put(entry(MAIN))
     await index.flush()
@@ -205,6 +206,7 @@ async def test_a_lock_that_outlives_us_costs_no_change(box: Box) -> None:
 async def test_dl01_a_failing_disk_loses_no_change(
     box: Box, large: None, after: int, number: int
 ) -> None:
+    """DL-01: the index, whichever write fails."""
     disk = box.disk
     assert isinstance(disk, FaultyDisk)
     index = await loaded(box)

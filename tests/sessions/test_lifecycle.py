@@ -175,6 +175,7 @@ async def test_a_hold_is_given_back_at_the_end(box: Box) -> None:
 
 
 async def test_ch01_one_peer_has_one_session_across_a_restart(box: Box) -> None:
+    """CH-01: two messages, a restart, a third."""
     routes = Routes(dm_scope="per-channel-peer")
     peer = Peer("direct", str(2**63 - 1))  # named "Zoë: 🦀", which no key depends on
     keys = set()
@@ -320,6 +321,7 @@ def dl03(box: Box) -> tuple[set[str], set[str]]:
 async def test_dl03_only_old_leftovers_of_our_kind_go(
     box: Box, enforce: bool, dry_run: bool
 ) -> None:
+    """DL-03: enforced, dry, and only warned about."""
     sessions = box.sessions()
     await sessions.open()
     stay, go = dl03(box)

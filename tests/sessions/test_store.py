@@ -36,6 +36,7 @@ async def said(sessions: Sessions, key: str) -> list[str]:
 
 @pytest.mark.parametrize("peer", ["9007199254740993", "Zoë:Doe 😀", "a:b:c"])
 async def test_messages_of_one_peer_are_one_session_across_a_restart(box: Box, peer: str) -> None:
+    """CH-01: numeric peers, names with `:` and emoji, killed in between."""
     key = f"agent:main:telegram:direct:{peer}"
     first = await started(box)
     for number in (1, 2):

@@ -141,6 +141,7 @@ async def test_a_lock_of_another_process_is_waited_for(
 async def test_st05_the_error_names_the_process_and_may_be_retried(
     tmp_path: Path, world: World, clock: FakeClock, disk: RealDisk
 ) -> None:
+    """ST-05: the error itself."""
     target, locks = tmp_path / "sessions.json", FileLocks(world)
     with other_process(target) as other:
         waiting = [asyncio.ensure_future(locks.acquire(target)) for _ in range(3)]

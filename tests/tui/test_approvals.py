@@ -86,7 +86,7 @@ async def test_keys_meant_for_the_composer_decide_nothing() -> None:
     async with console() as c:
         await c.pilot.press("h")
         await ask(c, "a1", segments=RISK)
-        await c.pilot.press("y", "o", "space", "y")
+        await c.pilot.press("y", "o", "space", "y")  # AP-09: no time passes in between
         c.app.main.composer.post_message(Paste("y\ny\n"))
         await c.settled()
         assert c.app.main.composer.text == "hyo yy\ny\n"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from rich.cells import cell_len
 from rich.console import RenderableType
+from textual.events import Paste
 from textual.screen import Screen
 from textual.widgets import Input
 
@@ -92,6 +94,7 @@ async def test_a_message_that_cannot_be_sent_comes_back() -> None:
 
 
 async def test_ctrl_c_stops_the_run_then_offers_to_leave() -> None:
+    """QU-05: by the console's key."""
     async with console() as c:
         c.client.trace(*Script().opening("work"))
         await c.settled()
@@ -111,6 +114,7 @@ async def test_ctrl_c_stops_the_run_then_offers_to_leave() -> None:
 
 
 async def test_x_twice_within_two_seconds_stops_everything() -> None:
+    """QU-05: by the key that stops everything."""
     async with console() as c:
         await c.press("escape", "X")
         assert "X again" in c.screen_text()
@@ -260,8 +264,6 @@ async def test_wide_input_wraps_on_cells_and_keeps_the_cursor() -> None:
         await type_text(c, "漢" * 39 + "a" + "漢")
         await c.pilot.resize_terminal(60, 16)
         await c.settled()
-        from textual.events import Paste
-
         box.post_message(Paste("語" * 500))
         await c.until(lambda: len(box.text) == 541)
         await c.settled()
@@ -269,7 +271,28 @@ async def test_wide_input_wraps_on_cells_and_keeps_the_cursor() -> None:
         assert box.region.contains(*box.cursor_screen_offset)
 
 
+async def test_below_the_smallest_size_nothing_is_lost() -> None:
+    """TU-01: the line of the case, 40x10, a paste of 500 wide characters, and back."""
+    async with console() as c:
+        box = c.app.main.composer
+        typed = "漢" * 39 + "a" + "漢"
+        await type_text(c, typed)
+        assert box.region.contains(*box.cursor_screen_offset)
+        await c.pilot.resize_terminal(40, 10)
+        await c.until(lambda: isinstance(c.app.screen, TooSmall))
+        c.app.post_message(Paste("語" * 500))
+        await c.settled()
+        await c.pilot.resize_terminal(80, 24)
+        await c.until(lambda: c.app.screen is c.app.main)
+        await c.settled()
+        assert box.text.startswith(typed)
+        await c.until(lambda: box.region.contains(*box.cursor_screen_offset), "cursor in the box")
+        for row in c.screen_text().split("\n"):
+            assert cell_len(row) == 80
+
+
 async def test_ctrl_l_paints_everything_again() -> None:
+    """TU-03: the redraw key."""
     async with console() as c:
         frames: list[object] = []
         show = c.app._display
@@ -324,6 +347,7 @@ async def test_copy_takes_the_chosen_block() -> None:
 
 
 async def test_reasoning_and_output_open_and_close() -> None:
+    """TU-10: large output is folded with its size."""
     async with console(LARGE) as c:
         s = Script()
         lines = "\n".join(f"line {n}" for n in range(500))

@@ -39,6 +39,7 @@ def reasoning_of(events: list[ModelEvent]) -> str:
 
 
 def test_pr04_chunks_without_choices() -> None:
+    """PR-04: the stream of the case."""
     events = decode(
         {"choices": [], "prompt_filter_results": []},
         delta(role="assistant"),
@@ -55,6 +56,7 @@ def test_pr04_chunks_without_choices() -> None:
 
 
 def test_pr04_usage_in_the_content_chunk_or_never() -> None:
+    """PR-04: usage in the content chunk, or never."""
     chunk = {
         **delta("stop", content="Hello"),
         "usage": {"prompt_tokens": 7, "completion_tokens": 2},
@@ -277,6 +279,7 @@ def test_think_tags_become_reasoning() -> None:
 
 
 def test_pr03_a_reply_of_thinking_only_has_no_text() -> None:
+    """PR-03: a reply of `<think>` only."""
     events = decode(*text("<think>only</think>"), delta("stop"), usage(3, 2))
     assert (reasoning_of(events), text_of(events)) == ("only", "")
     assert usage_of(events) == Usage(input=3, output=2, total=5)
