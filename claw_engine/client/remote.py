@@ -124,6 +124,8 @@ class RemoteClient:
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.wait({self._reading})
+            if self._writer is not None:  # cancelled before its first step: nothing was undone
+                self._lost(self._writer, "closed")
 
     async def _handshake(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
