@@ -18,10 +18,11 @@ import termios
 import time
 import uuid as uuid_module
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ParamSpec, Protocol, TypeVar
+
+from claw_engine.disk import RealDisk as RealDisk
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -134,108 +135,6 @@ class RealIds:
 
     def token(self, nbytes: int) -> str:
         return secrets.token_urlsafe(nbytes)
-
-
-class RealDisk:
-    """Files of this machine. `run` uses one thread, so writes keep their order."""
-
-    def __init__(self) -> None:
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="disk")
-
-    def read_bytes(self, path: Path) -> bytes:
-        return path.read_bytes()
-
-    def read_from(self, path: Path, offset: int, size: int = -1) -> bytes:
-        with path.open("rb") as file:
-            file.seek(offset)
-            return file.read(size)
-
-    def stat(self, path: Path) -> os.stat_result:
-        return path.stat()
-
-    def exists(self, path: Path) -> bool:
-        return path.exists()
-
-    def append(self, path: Path, data: bytes, *, fsync: bool, mode: int = 0o600) -> None:
-        """Append all of `data` or raise and leave the file as long as it was."""
-        created = not path.exists()
-        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, mode)
-        try:
-            before = os.fstat(fd).st_size
-            try:
-                _write_all(fd, data)
-                if fsync:
-                    os.fsync(fd)
-            except OSError:
-                # A full disk may take half a line; what was there before must stay readable.
-                with contextlib.suppress(OSError):
-                    os.ftruncate(fd, before)
-                raise
-        finally:
-            os.close(fd)
-        if created and fsync:
-            _fsync_dir(path.parent)
-
-    def truncate(self, path: Path, size: int) -> None:
-        os.truncate(path, size)
-
-    def replace(self, path: Path, data: bytes, *, mode: int = 0o600) -> None:
-        """Put `data` at `path` atomically and durably: temporary file, fsync, rename, fsync."""
-        temporary = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-        try:
-            try:
-                _write_all(fd, data)
-                os.fsync(fd)
-            finally:
-                os.close(fd)
-            temporary.replace(path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
-        _fsync_dir(path.parent)
-
-    def rename(self, source: Path, target: Path) -> None:
-        source.rename(target)
-        _fsync_dir(target.parent)
-
-    def unlink(self, path: Path, *, missing_ok: bool = False) -> None:
-        path.unlink(missing_ok=missing_ok)
-
-    def mkdir(self, path: Path, mode: int = 0o700) -> None:
-        """Make the folder and what is missing above it, so that a power cut does not lose them."""
-        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
-        path.mkdir(mode=mode, parents=True, exist_ok=True)
-        for folder in reversed(missing):
-            _fsync_dir(folder.parent)
-
-    def listdir(self, path: Path) -> list[str]:
-        return os.listdir(path)  # noqa: PTH208 - names only, no Path objects
-
-    async def run(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, lambda: fn(*args, **kwargs))
-
-    def close(self) -> None:
-        """Let the thread end after what is queued."""
-        self._executor.shutdown(wait=False)
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
-
-
-def _fsync_dir(path: Path) -> None:
-    # Some file systems (SMB, exFAT) refuse to open or fsync a directory; the rename still stands.
-    with contextlib.suppress(OSError):
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
 
 
 class RealProcess:

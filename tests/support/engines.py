@@ -13,7 +13,7 @@ from typing import Any
 from claw_engine.client.base import Client
 from claw_engine.engine import Engine
 from claw_engine.protocol.frames import EventFrame
-from claw_engine.world import World
+from claw_engine.world import RealDisk, World
 
 PLAIN_ENV = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 """Nothing in here names a model: the rehearsal model answers."""
@@ -107,6 +107,7 @@ class Operator:
 def transcript_of(state: Path, session: str = "agent:main:main") -> list[dict[str, Any]]:
     """The lines of a session's transcript file."""
     folder = state / "agents" / "main" / "sessions"
-    entry = json.loads((folder / "sessions.json").read_text())[session]
+    read = RealDisk().read_bytes  # not read_text: see there why one read is not enough
+    entry = json.loads(read(folder / "sessions.json"))[session]
     file = folder / f"{entry['sessionId']}.jsonl"
-    return [json.loads(line) for line in file.read_text().splitlines()]
+    return [json.loads(line) for line in read(file).decode().splitlines()]
