@@ -135,7 +135,10 @@ class Machine(RuleBasedStateMachine):
     def hear(self, event: TraceEvent) -> None:
         if event.kind is TraceKind.RUN_ENDED:
             self.ended[event.run_id] = self.ended.get(event.run_id, 0) + 1
-        if event.kind is TraceKind.RUN_STARTED and event.run_id not in self.out_of_turn:
+        # A message that another run answers has no turn of its own: collected ones follow their
+        # run, and one that the cap folded into a summary follows the newer message it went with.
+        own = "answeredBy" not in event.data
+        if event.kind is TraceKind.RUN_STARTED and own and event.run_id not in self.out_of_turn:
             number = int(event.run_id.removeprefix("m"))
             self.started[event.session_key].append(number)
 
