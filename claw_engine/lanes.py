@@ -160,10 +160,6 @@ class Lanes:
     def paused(self) -> bool:
         return self._paused
 
-    @property
-    def draining(self) -> bool:
-        return self._draining
-
     def enqueue(
         self, run_id: str, session_key: str, lane: str = "main", parent: str | None = None
     ) -> Ticket:

@@ -11,6 +11,21 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from claw_engine.errors import ClawError
+
+
+class StateDirUnusable(ClawError):
+    """The state directory cannot be made or used: the wrong path, a missing permission."""
+
+    exit_code = 1
+
+    def __init__(self, root: Path, why: str) -> None:
+        super().__init__(
+            f"Cannot use {root} as the state directory: {why}.",
+            hint="Name a directory that can be written with --state-dir.",
+            details={"path": str(root)},
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class StateDir:
@@ -53,10 +68,6 @@ class StateDir:
     def inbox_dir(self) -> Path:
         return self.root / "inbox"
 
-    @property
-    def inbox_journal(self) -> Path:
-        return self.inbox_dir / "journal.jsonl"
-
     def sessions_journal(self, agent_id: str) -> Path:
         """Changes that an agent's sessions.json does not hold yet (ours)."""
         return self.inbox_dir / f"sessions-{agent_id}.jsonl"
@@ -96,8 +107,13 @@ class StateDir:
         return self.root / "logs"
 
     def ensure(self) -> None:
-        """Create the root (0700). Raises OSError."""
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        """Create the root (0700). Raises StateDirUnusable."""
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except FileExistsError:
+            raise StateDirUnusable(self.root, "it is not a directory") from None
+        except OSError as error:
+            raise StateDirUnusable(self.root, error.strerror or str(error)) from error
 
 
 def contains(root: Path, path: Path) -> bool:

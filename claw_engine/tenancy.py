@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from claw_engine.errors import ClawError
-from claw_engine.paths import StateDir
+from claw_engine.paths import StateDir, StateDirUnusable
 from claw_engine.sessions.generation import state_generation
+from claw_engine.storage.errors import LockUnsupported, StateDiskError
 from claw_engine.storage.locks import HeldBy, Lock, acquire, foreign_locks
+
+_NOT_OURS = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.EISDIR})
+"""Refusals that say: this directory is the wrong one, whatever its disk does."""
 
 
 class EngineHeld(ClawError):
@@ -31,9 +37,22 @@ class ForeignState(ClawError):
 def move_in(state: StateDir, now_ms: int, description: Mapping[str, object]) -> Lock:
     """Make the directory if need be and take it, for as long as the lock lives.
 
-    Raises EngineHeld, ForeignState, LockUnsupported, StateDiskError, OSError.
+    Raises EngineHeld, ForeignState, LockUnsupported, StateDirUnusable, StateDiskError.
     """
     state.ensure()
+    try:
+        return _take(state, now_ms, description)
+    except OSError as error:
+        raise StateDirUnusable(state.root, error.strerror or str(error)) from error
+    except LockUnsupported:
+        raise
+    except StateDiskError as error:
+        if error.number in _NOT_OURS:
+            raise StateDirUnusable(state.root, os.strerror(error.number)) from error
+        raise
+
+
+def _take(state: StateDir, now_ms: int, description: Mapping[str, object]) -> Lock:
     root = state.root
     if state_generation(root) == "sqlite":
         raise ForeignState(

@@ -38,11 +38,6 @@ def hidden_problems(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def is_deceptive(char: str) -> bool:
-    """Whether one character is hidden, reverses text, or is a control or false space."""
-    return bool(_CONTROL.match(char)) or (char > "\x9f" and _kind(char) != "")
-
-
 def _kind(char: str) -> str:
     if char in _BIDI:
         return "bidi"

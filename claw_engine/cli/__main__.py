@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from claw_engine import __version__
-from claw_engine.cli.output import say_error, tidy_streams
+from claw_engine.cli.output import OutputFailed, flush, say_error, tidy_streams
 from claw_engine.errors import ClawError
 
 TYPE_CHECKING = False
@@ -28,6 +28,7 @@ VERBS = {
     ("call", ""): "call",
     ("doctor", ""): "doctor",
     ("mode", ""): "mode",
+    ("approvals", ""): "approvals",
     ("approvals", "list"): "approvals",
     ("approvals", "allow"): "approvals",
     ("approvals", "deny"): "approvals",
@@ -42,22 +43,34 @@ MODES = ("look", "guarded", "workspace", "full")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit code."""
-    args = build_parser().parse_args(argv)
+    start = argparse.Namespace(state_dir=None, json=False)
+    args = build_parser().parse_args(argv, start)
     tidy_streams()
     verb = VERBS[args.verb, getattr(args, "action", None) or ""]
     module = importlib.import_module(f"claw_engine.cli.{verb}")
     try:
-        code: int = module.run(args)
-        sys.stdout.flush()
-    except ClawError as error:
-        return say_error(error, as_json=args.json)
+        try:
+            code: int = module.run(args)
+            flush()
+        except OutputFailed:
+            raise
+        except ClawError as error:
+            return say_error(error, as_json=args.json)
+    except OutputFailed as error:
+        _mute()
+        return say_error(error, as_json=False)
     except BrokenPipeError:
         # The reader went away (`claw … | head`): nothing more to say, also not at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _mute()
         return 1
     except KeyboardInterrupt:
         return 130
     return code
+
+
+def _mute() -> None:
+    """What is left in the buffer must not fail again when the process ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _formatter(prog: str) -> argparse.HelpFormatter:
@@ -78,16 +91,21 @@ class _Parser(argparse.ArgumentParser):
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    common = _Parser(add_help=False)
-    common.add_argument("--state-dir", metavar="DIR", help="state directory of the engine")
-    common.add_argument("--json", action="store_true", help="machine-readable output")
-    parser = _Parser(
-        prog="claw", description="Talk to a claw-tui engine, or run one without a console."
+    # Before the verb as well as after it: a later parser must not put its default over a value.
+    common = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
+    common.add_argument(
+        "--state-dir", metavar="DIR", type=_named, help="state directory of the engine"
     )
+    common.add_argument("--json", action="store_true", default=argparse.SUPPRESS,
+                        help="machine-readable output")  # fmt: skip
+    parser = _Parser(
+        prog="claw", description="Talk to a claw-tui engine, or run one without a console.",
+        parents=[common],
+    )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"claw {__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", prog="claw")
 
-    gateway = verbs.add_parser("gateway", help="run the engine without a console")
+    gateway = verbs.add_parser("gateway", parents=[common], help="run the engine without a console")
     actions = gateway.add_subparsers(
         dest="action", required=True, metavar="ACTION", prog="claw gateway"
     )
@@ -110,10 +128,10 @@ def build_parser() -> argparse.ArgumentParser:
     mode.add_argument("name", metavar="NAME", nargs="?", choices=MODES, help=", ".join(MODES))
     mode.add_argument("--minutes", type=int, metavar="N", help="for full: how long, 60 at most")
 
-    approvals = verbs.add_parser("approvals", help="what waits for you, and your answers")
-    decide = approvals.add_subparsers(
-        dest="action", required=True, metavar="ACTION", prog="claw approvals"
+    approvals = verbs.add_parser(
+        "approvals", parents=[common], help="what waits for you, and your answers"
     )
+    decide = approvals.add_subparsers(dest="action", metavar="ACTION", prog="claw approvals")
     decide.add_parser("list", parents=[common], help="requests that wait")
     allow = decide.add_parser("allow", parents=[common], help="allow a request")
     allow.add_argument("id", metavar="ID", help="the id or its beginning")
@@ -137,8 +155,20 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _named(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the value is empty: name a directory")
+    return text
+
+
 def _width(text: str) -> int | None:
-    return None if text == "default" else int(text)
+    if text == "default":
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text)):
+        raise argparse.ArgumentTypeError(
+            f"invalid width {text!r}: a whole number from 1, or default"
+        )
+    return int(text)
 
 
 if __name__ == "__main__":

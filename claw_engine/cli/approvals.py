@@ -13,13 +13,13 @@ from claw_engine.cli.status import duration, items, number, part
 
 def run(args: Namespace) -> int:
     with client(args) as engine:
-        if args.action == "list":
+        if args.action in (None, "list"):
             found = engine.call("exec.approval.list")
         else:
             found = engine.call("exec.approval.resolve", _decision(args))
     if args.json:
         say_json(found)
-    elif args.action == "list":
+    elif args.action in (None, "list"):
         _show(found)
     else:
         record = part(found, "record")

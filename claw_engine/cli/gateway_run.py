@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from argparse import Namespace
 from pathlib import Path
 
 from claw_engine.cli.attach import state_dir_for_start
-from claw_engine.cli.output import note, say, say_error, say_json
+from claw_engine.cli.output import flush, note, say, say_error, say_json
 from claw_engine.engine import Engine, EngineHeld
 
 
@@ -50,7 +49,7 @@ async def _run(where: Path, *, as_json: bool) -> int:
             say_json(ready)
         else:
             say(f"engine ready: pid {os.getpid()}, door {engine.door_path}, state {where}")
-            sys.stdout.flush()
+            flush()
         await engine.wait_stopped()
         if got:
             note("stopping")

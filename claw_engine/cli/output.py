@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from claw_engine.errors import ClawError
 
 _BIDI = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u061c")
+
+
+class OutputFailed(ClawError):
+    """The answer could not be written to stdout."""
+
+    exit_code = 1
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(f"Cannot write the answer to stdout: {error.strerror or error}.")
 
 
 def tidy_streams() -> None:
@@ -39,7 +49,8 @@ def one_line(text: str, width: int = 160) -> str:
 
 def say(text: str) -> None:
     """An answer, on stdout; made harmless when a terminal shows it."""
-    print(visible(text) if sys.stdout.isatty() else text)
+    with _written():
+        print(visible(text) if sys.stdout.isatty() else text)
 
 
 def note(text: str) -> None:
@@ -48,7 +59,24 @@ def note(text: str) -> None:
 
 
 def say_json(value: Mapping[str, object]) -> None:
-    print(json.dumps(value, ensure_ascii=False), flush=True)
+    with _written():
+        print(json.dumps(value, ensure_ascii=False), flush=True)
+
+
+def flush() -> None:
+    """Hand over what was said. Raises OutputFailed, BrokenPipeError."""
+    with _written():
+        sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def _written() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputFailed(error) from error
 
 
 def say_error(error: ClawError, *, as_json: bool) -> int:
@@ -59,4 +87,5 @@ def say_error(error: ClawError, *, as_json: bool) -> int:
     stop = "" if not error.hint or error.title.endswith((".", "!", "?", ":")) else "."
     note(f"claw: {error.title}{stop} {error.hint}".rstrip())
     # The engine answered and said no: 1. Nobody to ask, or asked wrongly: 2.
-    return 1 if hasattr(error, "wire_code") else 2
+    code: int = getattr(error, "exit_code", 1 if hasattr(error, "wire_code") else 2)
+    return code

@@ -34,7 +34,13 @@ class ChoiceFailed(ClawError):
 
 
 def resolve(flag: str | None, env: Mapping[str, str]) -> Path:
-    """The state directory, absolute. Raises ChoiceNeeded. Creates and records nothing."""
+    """The state directory, absolute. Creates and records nothing.
+
+    Raises ChoiceNeeded, and ChoiceFailed for a flag with nothing in it: most often a script's
+    variable that is not set, which must not mean another directory.
+    """
+    if flag is not None and not flag.strip():
+        raise ChoiceFailed("The value of --state-dir is empty.", hint="Name a directory.")
     named = flag or env.get("OPENCLAW_STATE_DIR", "").strip()
     if named:
         return Path(_expand(named, env)).absolute()

@@ -11,12 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from claw_engine.config.parse import Document, JsonObject, Reader, SyntaxProblem, decode_text, parse
+from claw_engine.config.parse import (
+    MAX_BYTES,
+    Document,
+    JsonObject,
+    Reader,
+    SyntaxProblem,
+    decode_text,
+    parse,
+)
 from claw_engine.config.problems import KeyPath, Problem, ProblemKind
 from claw_engine.paths import contains
 
 MAX_DEPTH = 10
-MAX_BYTES = 2 * 1024 * 1024
 KEY = "$include"
 
 

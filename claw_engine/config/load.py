@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from claw_engine.config.parse import read_plain
 from claw_engine.config.problems import Banner, ConfigError, KeyPath, Problem, ProblemKind
 from claw_engine.config.read import ConfigReader, Reading
 from claw_engine.config.settings import Settings
@@ -106,18 +107,22 @@ class ConfigStore:
         return Reloaded(self._current, _changed(before.settings, reading.settings), swapped=True)
 
     def _read(self, generation: int) -> Reading:
-        env = {**self._dotenv(), **self._env}
-        return ConfigReader(self.path, env, self._world.disk).read(generation)
+        found, problems = self._dotenv()
+        reading = ConfigReader(self.path, {**found, **self._env}, self._world.disk).read(generation)
+        return replace(reading, problems=(*reading.problems, *problems)) if problems else reading
 
-    def _dotenv(self) -> dict[str, str]:
+    def _dotenv(self) -> tuple[dict[str, str], tuple[Problem, ...]]:
         path = self._state.root / ".env"
         try:
-            text = self._world.disk.read_bytes(path).decode("utf-8", "replace")
-        except OSError:
-            return {}
+            text = read_plain(self._world.disk, path).decode("utf-8", "replace")
+        except FileNotFoundError:
+            return {}, ()
+        except OSError as error:
+            message = f"cannot be read, so none of its variables is set: {error.strerror or error}"
+            return {}, (Problem(ProblemKind.STORAGE, (), message, str(path)),)
         from claw_engine.config.dotenv import parse_dotenv  # most installs have no such file
 
-        return parse_dotenv(text)
+        return parse_dotenv(text), ()
 
     def _accept(self, reading: Reading, settings: Settings) -> Loaded:
         problems = reading.problems
@@ -135,7 +140,7 @@ class ConfigStore:
         path = self._state.config_last_good
         disk = self._world.disk
         try:
-            if not disk.exists(path) or disk.read_bytes(path) != data:
+            if not disk.exists(path) or read_plain(disk, path) != data:
                 disk.replace(path, data, mode=0o600)
         except OSError as error:
             message = f"the last good copy could not be written: {error.strerror or error}"
@@ -143,9 +148,8 @@ class ConfigStore:
         return ()
 
     def _stand_in(self, reading: Reading) -> Loaded:
-        copy = ConfigReader(
-            self._state.config_last_good, {**self._dotenv(), **self._env}, self._world.disk
-        ).read(1)
+        env = {**self._dotenv()[0], **self._env}
+        copy = ConfigReader(self._state.config_last_good, env, self._world.disk).read(1)
         if copy.settings is None or not copy.present:
             raise _refusal(self.path, reading)
         self._text, self._present = copy.text, True

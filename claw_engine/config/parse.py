@@ -5,8 +5,10 @@ Numbers that are not finite are taken out and reported: no limit of ours can be 
 
 from __future__ import annotations
 
+import errno
 import math
 import re
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -16,6 +18,8 @@ import pyjson5
 from claw_engine.config.problems import KeyPath, Problem, ProblemKind
 
 if TYPE_CHECKING:
+    import os
+
     from claw_engine.config.spans import SpanMap
 
 # The scanner (claw_engine.config.spans) is imported where something is to be reported: a clean
@@ -33,6 +37,25 @@ class Reader(Protocol):
     """What the disk lends: how a file is read."""
 
     def read_bytes(self, path: Path, /) -> bytes: ...
+
+    def stat(self, path: Path, /) -> os.stat_result: ...
+
+
+MAX_BYTES = 2 * 1024 * 1024
+"""Of one configuration file."""
+
+
+def read_plain(reader: Reader, path: Path) -> bytes:
+    """The bytes of a regular file of at most 2 MiB; anything else is refused before it is opened.
+
+    A pipe would keep the start waiting for ever, a device may have no end. Raises OSError.
+    """
+    info = reader.stat(path)
+    if not stat.S_ISREG(info.st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    if info.st_size > MAX_BYTES:
+        raise OSError(errno.EFBIG, "it is larger than 2 MiB", str(path))
+    return reader.read_bytes(path)
 
 
 @dataclass(slots=True)

@@ -19,6 +19,7 @@ from claw_engine.config.parse import (
     SyntaxProblem,
     decode_text,
     parse,
+    read_plain,
     take_out_non_finite,
 )
 from claw_engine.config.problems import KeyPath, Problem, ProblemKind, is_fatal
@@ -75,7 +76,7 @@ class ConfigReader:
         settings: Settings | None = None
         raw: JsonObject = {}
         try:
-            data = self.reader.read_bytes(self.path)
+            data = read_plain(self.reader, self.path)
             text = decode_text(data, str(self.path))
             raw = self._expand(text)
         except FileNotFoundError:

@@ -5,7 +5,6 @@ A hint, not a barrier: a process that forks twice and clears its environment eva
 
 from __future__ import annotations
 
-import os
 import socket
 import struct
 from dataclasses import dataclass
@@ -51,10 +50,6 @@ def descends_from_run(pid: int, own_pid: int, proc: Path = Path("/proc")) -> boo
             return False
         pid = parent
     return True
-
-
-def own_uid() -> int:
-    return os.geteuid()
 
 
 def _parent(pid: int, proc: Path) -> int | None:
