@@ -166,6 +166,7 @@ class Actions(Recovering):
         await self.open_session(message.key)
 
     def on_composer_submitted(self, message: Composer.Submitted) -> None:
+        self.main.conversation.follow()
         self.go(lambda: self.send(message.text))
 
     async def send(self, text: str) -> None:

@@ -97,11 +97,22 @@ class MainScreen(Page):
         self.query_one(WaitingStrip).pull()
         if Pane.STATUS in dirty:
             key = store.selected
-            set_title(self.conversation, key)
+            self._conversation_title()
             self.composer.address(short_key(key))
         for bar in (TitleBar, ToastBar, ModeBar):
             self.query_one(bar).refresh()
         return left
+
+    def _conversation_title(self) -> None:
+        below = self.conversation.below
+        sign = f"↓ {below} more" if below else ""
+        set_title(self.conversation, host(self).store.selected, sign)
+        title = self.query_one(TitleBar)  # the narrow layout has no border to say it in
+        title.below = sign
+        title.refresh()
+
+    def on_conversation_view_below(self, message: ConversationView.Below) -> None:
+        self._conversation_title()
 
     @staticmethod
     def _shown(widget: Widget) -> bool:

@@ -72,6 +72,8 @@ class TitleBar(Bar):
 
     pane = "conversation"
     index = 2
+    below = ""
+    """What is said about lines below the visible ones."""
 
     def draw(self, width: int) -> Strip:
         app = host(self)
@@ -82,6 +84,8 @@ class TitleBar(Bar):
             gone = took(max(0, app.clock.now_ms() - active.run.started_ms))
             left.append((f" · run {short_run(active.run_id)} · {gone}", ink("muted")))
         right = [(f"{self.pane} {self.index}/3   ", ink("muted")), ("‹ tab › ", ink("faint"))]
+        if self.below and self.pane == "conversation":
+            right.insert(0, (f"{self.below}   ", ink("key")))
         return row(width, left, right)
 
 

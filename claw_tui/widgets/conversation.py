@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from rich.style import Style
-from textual.events import Blur, Focus, Resize
+from textual.events import Blur, Focus, MouseScrollDown, MouseScrollUp, Resize
+from textual.message import Message
+from textual.scrollbar import ScrollDown, ScrollTo, ScrollUp
 from textual.strip import Strip
 
 from claw_tui.keymap import bindings
@@ -57,10 +59,20 @@ class OpenText:
 class ConversationView(LineView):
     BINDINGS = bindings("list", "talk")
 
+    @dataclass
+    class Below(Message):
+        """So many lines are below the visible ones; 0 while the end is followed."""
+
+        lines: int
+
     def __init__(self, name: str | None = None) -> None:
         super().__init__(id=name)
         self.shown: tuple[str, int] = ("", -1)
         self.cursor: int | None = None
+        self.following = True
+        """Whether newer lines are scrolled to. Only the operator's own scrolling changes it:
+        a resize, another pane and another screen leave it as it was."""
+        self.below = 0
         self.expanded: dict[str, bool] = {}
         self.pages: dict[str, int] = {}
         self._painted: dict[str, Painted] = {}
@@ -80,27 +92,28 @@ class ConversationView(LineView):
         if not self.size.width:
             return False
         talk = self.talk
-        follow = self.following
         if self.shown != (talk.key, talk.generation):
-            follow = follow or self.shown[0] != talk.key
+            self.following = self.following or self.shown[0] != talk.key
             self._forget(keep_choices=self.shown[0] == talk.key)
             self.shown = (talk.key, talk.generation)
         anchor = self._anchor()
         left = self._paint_all(talk)
         self._layout(talk)
-        if follow:
-            self.scroll_to(y=self.max_scroll_y, animate=False, force=True, immediate=True)
+        if self.following:
+            self._to(self.max_scroll_y)
         elif anchor is not None and anchor[0] < len(self._offsets):
             y = self._offsets[anchor[0]] + anchor[1]
             if y != self.scroll_offset.y:
-                self.scroll_to(y=y, animate=False, force=True, immediate=True)
+                self._to(y)
+        self._say_below()
         self.refresh()
         return left
 
-    @property
-    def following(self) -> bool:
-        """Whether the newest line is on the screen, so that newer ones should be too."""
-        return self.scroll_offset.y >= self.max_scroll_y
+    def follow(self) -> None:
+        """To the end, and stay there."""
+        self.following = True
+        self._to(self.max_scroll_y)
+        self._say_below()
 
     def forget_paint(self) -> None:
         """The theme or the width changed: everything is painted again."""
@@ -232,14 +245,56 @@ class ConversationView(LineView):
         if self.pull():
             host(self).store.wake()
 
+    def _to(self, y: int) -> None:
+        self.scroll_to(y=y, animate=False, force=True, immediate=True)
+
+    def _by_hand(self, y: float) -> None:
+        """The operator scrolls to line `y`: the end is followed from now on if it is there."""
+        self._to(round(y))
+        self._note_place()
+
+    def _note_place(self) -> None:
+        self.following = self.scroll_offset.y >= self.max_scroll_y
+        self._say_below()
+
+    def _say_below(self) -> None:
+        below = 0 if self.following else self.max_scroll_y - self.scroll_offset.y
+        if below != self.below:
+            self.below = below
+            self.post_message(self.Below(below))
+
+    # Textual's own handlers scroll later, when nobody can tell whose scrolling it was.
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        event.stop().prevent_default()
+        self._by_hand(self.scroll_offset.y - self.app.scroll_sensitivity_y)
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        event.stop().prevent_default()
+        self._by_hand(self.scroll_offset.y + self.app.scroll_sensitivity_y)
+
+    def on_scroll_to(self, message: ScrollTo) -> None:
+        message.stop().prevent_default()
+        if message.y is not None:
+            self._by_hand(message.y)
+
+    def on_scroll_up(self, message: ScrollUp) -> None:
+        message.stop().prevent_default()
+        self._by_hand(self.scroll_offset.y - self.size.height)
+
+    def on_scroll_down(self, message: ScrollDown) -> None:
+        message.stop().prevent_default()
+        self._by_hand(self.scroll_offset.y + self.size.height)
+
     def _show_cursor(self) -> None:
         if self.cursor is None or self.cursor >= len(self._offsets):
             return
         top = self._offsets[self.cursor]
         if self.cursor == len(self.talk.blocks) - 1:
-            self.scroll_to(y=self.max_scroll_y, animate=False, force=True, immediate=True)
+            self.follow()
         else:
-            self.scroll_into(top, top + len(self._lines[self.cursor]))
+            self.scroll_into(top, top + len(self._lines[self.cursor]), at_once=True)
+            self._note_place()
         self.refresh()
 
     def action_move(self, step: int) -> None:
@@ -257,7 +312,7 @@ class ConversationView(LineView):
 
     def action_page(self, step: int) -> None:
         y = self.scroll_offset.y + step * max(1, self.size.height - 2)
-        self.scroll_to(y=y, animate=False, force=True, immediate=True)
+        self._by_hand(y)
         index = max(0, bisect_right(self._offsets, max(0, min(y, self.max_scroll_y))) - 1)
         self.cursor = min(index, max(0, len(self.talk.blocks) - 1))
         self.refresh()

@@ -50,11 +50,12 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         width = self.size.width
         return strip.adjust_cell_length(width, Style.null()).apply_style(self.rich_style)
 
-    def scroll_into(self, top: int, bottom: int) -> None:
+    def scroll_into(self, top: int, bottom: int, *, at_once: bool = False) -> None:
         """Scroll as little as needed to show lines `top`..`bottom` (exclusive)."""
         height = max(1, self.size.height)
         offset = self.scroll_offset.y
         if top < offset:
-            self.scroll_to(y=top, animate=False, force=True)
+            self.scroll_to(y=top, animate=False, force=True, immediate=at_once)
         elif bottom > offset + height:
-            self.scroll_to(y=min(top, bottom - height), animate=False, force=True)
+            y = min(top, bottom - height)
+            self.scroll_to(y=y, animate=False, force=True, immediate=at_once)
