@@ -14,6 +14,7 @@ from claw_engine.agent.steering import TAKEN_FIELD
 from claw_engine.config.load import ConfigStore
 from claw_engine.config.redact import Redactor, redact_config
 from claw_engine.config.settings import Settings
+from claw_engine.errors import InvalidRequest
 from claw_engine.gateway.ports import History, RunReport, SessionRow, Submission
 from claw_engine.inbox.dispatch import Dispatcher
 from claw_engine.inbox.model import InboundMessage
@@ -22,6 +23,7 @@ from claw_engine.messages import TextBlock, UserMessage, message_to_json
 from claw_engine.models.base import ModelConfigError, ModelRef
 from claw_engine.models.catalog import Models
 from claw_engine.protocol.trace import TraceEvent
+from claw_engine.sessions.keys import normalise_agent_id
 from claw_engine.sessions.rows import strip_stamp
 from claw_engine.sessions.store import Sessions
 from claw_engine.world import Clock
@@ -30,13 +32,18 @@ from claw_engine.world import Clock
 class IntakeAdapter:
     """The inbox as the gateway's `Intake`."""
 
-    def __init__(self, dispatcher: Dispatcher, sessions: Sessions, clock: Clock) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, sessions: Sessions, clock: Clock,
+        settings: Callable[[], Settings],
+    ) -> None:  # fmt: skip
         self._dispatcher = dispatcher
         self._sessions = sessions
         self._clock = clock
+        self._settings = settings
 
     async def submit(self, message: Submission) -> Sequence[str] | None:
         key = self._sessions.key(message.session_key)
+        refuse_unknown_agent(self._settings(), key.agent_id)
         extra: dict[str, object] = {}
         if message.timeout_s is not None:
             extra[TIMEOUT_FIELD] = message.timeout_s
@@ -65,6 +72,16 @@ class IntakeAdapter:
 
     def live(self, session_key: str | None) -> Sequence[Sequence[TraceEvent]]:
         return self._dispatcher.live(session_key)
+
+
+def refuse_unknown_agent(settings: Settings, agent_id: str) -> None:
+    """Raises InvalidRequest when the configuration lists its agents and this one is not there."""
+    listed = [normalise_agent_id(entry.id) for entry in settings.agents.list]
+    if listed and agent_id not in listed:
+        raise InvalidRequest(
+            f"There is no agent {agent_id}: agents.list names {', '.join(listed)}.",
+            hint="Use a session key of one of them (agent:ID:main), or add the agent to the list.",
+        )
 
 
 class QueueAdapter:

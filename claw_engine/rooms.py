@@ -132,7 +132,7 @@ class Rooms:
             runs=self.runs,
             lanes=self.lanes,
             pauses=self.pauses,
-            intake=IntakeAdapter(self.dispatcher, self.sessions, world.clock),
+            intake=IntakeAdapter(self.dispatcher, self.sessions, world.clock, self.settings),
             sessions=SessionsAdapter(self.sessions, self.settings),
             approvals=self.broker,
             models=ModelsAdapter(self.models, self.settings),

@@ -7,9 +7,11 @@ what is known and raises the cancellation again. Knows no channel, no gateway, n
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from claw_engine.agent.ask import Asker
@@ -47,6 +49,7 @@ from claw_engine.models.base import ModelError, ModelErrorKind, Request
 from claw_engine.paths import StateDir
 from claw_engine.protocol.trace import TraceKind
 from claw_engine.runs import AbortReason, Run, RunState
+from claw_engine.storage.errors import StateDiskFull, disk_error
 from claw_engine.tools.base import ToolContext, guarded
 from claw_engine.world import World
 
@@ -128,6 +131,25 @@ class AgentRuntime:
         run must be on disk, so that no restart does it twice.
         """
         return Execution(self, run, message, place, steps, before_tools)
+
+
+_KEPT_HINT = (
+    "Your message is kept and is stored as soon as there is room: free some space, then ask for "
+    "the answer again."
+)
+
+
+class WorkspaceUnusable(ClawError):
+    """The working folder of the agent cannot be made or written."""
+
+    def __init__(self, workspace: Path, error: OSError) -> None:
+        here = isinstance(error, FileExistsError)
+        why = "it is not a directory" if here else error.strerror or str(error)
+        super().__init__(
+            f"The workspace {workspace} cannot be used: {why}.",
+            hint="Set agents.defaults.workspace, or the agent's own workspace, to a directory "
+            "that can be written.",
+        )
 
 
 class Execution:
@@ -212,7 +234,7 @@ class Execution:
             messages=message_ids(run.id, extra),
         )  # fmt: skip
         log.info("run start: runId=%s sessionKey=%s model=%s", run.id, run.session_key, ref.name)
-        for name in await runtime.prompts.prepare(chosen.workspace, seeding=chosen.seeding):
+        for name in await self._workspace_ready(chosen):
             log.info("workspace file created: %s", chosen.workspace / name)
         specs = deps.tools.specs()
         facts = Facts(
@@ -241,6 +263,15 @@ class Execution:
             self.steering, run.id, chosen.timezone,
         )  # fmt: skip
         return await self._loop.run(request, turns, self._window)
+
+    async def _workspace_ready(self, chosen: Options) -> list[str]:
+        try:
+            prompts = self._runtime.prompts
+            return await prompts.prepare(chosen.workspace, seeding=chosen.seeding)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise disk_error(error, chosen.workspace) from error
+            raise WorkspaceUnusable(chosen.workspace, error) from error
 
     def _context_maker(
         self, settings: Settings, chosen: Options, parking: Parking
@@ -280,6 +311,8 @@ class Execution:
         hint = error.hint
         if isinstance(error, ModelError) and error.kind is ModelErrorKind.CONTEXT_OVERFLOW:
             hint = hint or _OVERFLOW_HINT
+        if isinstance(error, StateDiskFull):
+            hint = _KEPT_HINT
         base = self._loop.partial() if self._loop else RunResult("failed", "error")
         await self._close_transcript("error", error.title)
         return replace(

@@ -50,7 +50,7 @@ MakeContext = Callable[
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of one call; duration in ms."""
+    """What became of one call; times in ms. `duration_ms` leaves out the waits for the operator."""
 
     call: ToolCallBlock
     status: ToolStatus = "skipped"
@@ -63,6 +63,9 @@ class Outcome:
     waiting: int = 0
     """How many of its waits for the operator are open: then it has done nothing yet."""
     skip: bool = False
+    waited_s: float = 0.0
+    waits: int = 0
+    wait_began: float = 0.0
 
     def message(self, now_ms: int) -> ToolResultMessage:
         """The result as the transcript keeps it."""
@@ -187,7 +190,8 @@ class ToolRound:
             outcome.status = "error"
             outcome.text = f"The tool {call.name} failed inside: {type(error).__name__}: {error}"
         finally:
-            outcome.duration_ms = int((self._clock.monotonic() - began) * 1000)
+            elapsed = self._clock.monotonic() - began
+            outcome.duration_ms = max(0, int((elapsed - outcome.waited_s) * 1000))
             self._ended(outcome)
             self._parking.call_ended()
 
@@ -209,7 +213,7 @@ class ToolRound:
         wait, begun = context.operator_wait, self._begun_to_wait.set
 
         def noted() -> _Wait:
-            return _Wait(outcome, wait(), begun)
+            return _Wait(outcome, wait(), begun, self._clock)
 
         return await tool.run(args, replace(context, operator_wait=noted))
 
@@ -239,25 +243,31 @@ class ToolRound:
             text=outcome.text[:SHOWN_CHARS],
             exitCode=outcome.exit_code,
             durationMs=outcome.duration_ms,
+            waitedMs=int(outcome.waited_s * 1000),
             decision=outcome.decision,
         )
 
 
 class _Wait:
-    """A call's wait for the operator, noted on its outcome."""
+    """A call's wait for the operator and for its place after it, noted on its outcome."""
 
-    __slots__ = ("_begun", "_inner", "_outcome")
+    __slots__ = ("_begun", "_clock", "_inner", "_outcome")
 
     def __init__(
         self, outcome: Outcome, inner: AbstractAsyncContextManager[None],
-        begun: Callable[[], None],
+        begun: Callable[[], None], clock: Clock,
     ) -> None:  # fmt: skip
         self._outcome = outcome
+        self._clock = clock
         self._inner = inner
         self._begun = begun
 
     async def __aenter__(self) -> None:
-        self._outcome.waiting += 1
+        outcome = self._outcome
+        outcome.waiting += 1
+        outcome.waits += 1
+        if outcome.waits == 1:
+            outcome.wait_began = self._clock.monotonic()
         self._begun()
         await self._inner.__aenter__()
 
@@ -267,8 +277,14 @@ class _Wait:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._outcome.waiting -= 1
-        await self._inner.__aexit__(kind, error, trace)
+        outcome = self._outcome
+        outcome.waiting -= 1
+        try:
+            await self._inner.__aexit__(kind, error, trace)
+        finally:
+            outcome.waits -= 1
+            if not outcome.waits:
+                outcome.waited_s += self._clock.monotonic() - outcome.wait_began
 
 
 def _keep_tail(outcome: Outcome, delta: str) -> None:

@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from claw_engine.cli.attach import state_dir_for_start
-from claw_engine.cli.output import note, say, say_json
+from claw_engine.cli.output import note, one_line, say, say_json
 from claw_engine.cli.status import items, part
 from claw_engine.cli.turn import TurnPrinter
-from claw_engine.client.door import NoEngine
+from claw_engine.client.door import MAX_REQUEST, NoEngine, RequestTooLarge
 from claw_engine.client.sync import CallFailed, SyncClient, is_final, payload_of
 from claw_engine.errors import InvalidRequest
 
@@ -27,7 +27,9 @@ ATTACH_S = 5.0
 
 
 def run(args: Namespace) -> int:
-    message = sys.stdin.read() if args.message == "-" else args.message
+    message = sys.stdin.read(MAX_REQUEST + 1) if args.message == "-" else args.message
+    if len(message) > MAX_REQUEST or len(message.encode("utf-8", "replace")) > MAX_REQUEST:
+        raise RequestTooLarge("The message")
     if not message.strip():
         raise InvalidRequest("The message is empty.", hint="--message TEXT, or - to read stdin.")
     where = state_dir_for_start(args)
@@ -53,6 +55,13 @@ def show(result: Mapping[str, object], *, as_json: bool) -> int:
     return 0
 
 
+def show_notices(hello: Mapping[str, object]) -> None:
+    """What is wrong with the configuration, on stderr: it may change what the turn does."""
+    for notice in items(part(hello, "snapshot"), "notices"):
+        if str(notice.get("code")).startswith("config"):
+            note(f"{notice.get('level')}: {one_line(str(notice.get('title')), 400)}")
+
+
 def new_id() -> str:
     """A UUID, version 4; the module would cost more than the line."""
     raw = bytearray(os.urandom(16))
@@ -63,6 +72,7 @@ def new_id() -> str:
 
 def _attached(where: Path, params: Mapping[str, object]) -> Mapping[str, object]:
     with SyncClient(where, caps=("trace", "tool-events")) as engine:
+        show_notices(engine.hello)
         try:
             return _follow(engine, where, params)
         except KeyboardInterrupt:

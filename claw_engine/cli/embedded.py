@@ -8,6 +8,7 @@ import signal
 from collections.abc import Mapping
 from pathlib import Path
 
+from claw_engine.cli.agent import show_notices
 from claw_engine.cli.output import note
 from claw_engine.cli.turn import TurnPrinter
 from claw_engine.client.base import Client, ClientError
@@ -23,7 +24,7 @@ def turn(where: Path, params: Mapping[str, object]) -> Mapping[str, object]:
 async def _turn(where: Path, params: Mapping[str, object]) -> Mapping[str, object]:
     async with Engine(where, mode="headless") as engine:
         client = engine.local_client(mode="cli")
-        await client.connect()
+        show_notices(await client.connect())
         printing = asyncio.create_task(_print(client, TurnPrinter(_run_id(params), where)))
         try:
             await client.call("trace.subscribe", {"sessionKey": params["sessionKey"]})

@@ -13,7 +13,7 @@ import struct
 import sys
 from collections.abc import Iterable
 
-from claw_engine.errors import ClawError
+from claw_engine.errors import ClawError, InvalidRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 CLIENT_VERSION = "0.1.0"
 KEY_BYTES = 32
+MAX_REQUEST = 25 * 1024 * 1024
+"""Bytes of one request: what the engine takes (protocol/frames.py), known here without its cost."""
 TWO_ANSWERS = frozenset({"agent"})
 """Methods whose first answer only says `accepted`."""
 
@@ -34,6 +36,16 @@ class NoEngine(ClawError):
         super().__init__(
             f"No engine answers on {state_dir} ({why}).",
             hint=f"Start one: claw gateway run --state-dir {state_dir}",
+        )
+
+
+class RequestTooLarge(InvalidRequest):
+    """The engine would close the connection without a word."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what} is larger than {MAX_REQUEST >> 20} MB.",
+            hint="Put the text into a file of the workspace and name the file instead.",
         )
 
 

@@ -10,9 +10,11 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
 from claw_engine.client.door import (
+    MAX_REQUEST,
     TWO_ANSWERS,
     DoorRefused,
     NoEngine,
+    RequestTooLarge,
     connect_params,
     open_socket,
     proof,
@@ -106,8 +108,11 @@ class SyncClient:
         """Ask without waiting; the id that the answer will carry."""
         self._next_id += 1
         request_id = str(self._next_id)
-        frame = {"type": "req", "id": request_id, "method": method, "params": dict(params or {})}
+        frame_params = dict(params or {})
+        frame = {"type": "req", "id": request_id, "method": method, "params": frame_params}
         line = json.dumps(frame, separators=(",", ":")).encode() + b"\n"
+        if len(line) > MAX_REQUEST:
+            raise RequestTooLarge("The message" if "message" in frame_params else "The request")
         try:
             self._sock.sendall(line)
         except OSError as error:

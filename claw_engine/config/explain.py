@@ -1,16 +1,17 @@
 """pydantic's findings in an operator's words: what was expected, what stands there, how to mend.
 
-Never repeats a value from the file: it may be a secret.
+A value that may be a secret is described, not repeated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from claw_engine.config.problems import KeyPath
+from claw_engine.config.secret_names import is_secret_name
 from claw_engine.config.unknown import nearest_name
 
 _EXPECTED = {
@@ -46,17 +47,28 @@ _LIMITS = {
 }
 
 
-def explain(error: ValidationError) -> Iterator[tuple[KeyPath, str]]:
-    """Path below the section and a sentence, for each finding."""
+SHOWN_CHARS = 40
+
+
+def explain(
+    error: ValidationError, section: str = "", secrets: Collection[str] = ()
+) -> Iterator[tuple[KeyPath, str]]:
+    """Path below the section and a sentence, for each finding.
+
+    `secrets` are values that came from outside the file (variables): none of them is repeated.
+    """
     for detail in error.errors(include_url=False):
-        yield detail["loc"], _sentence(detail)
+        value = detail["input"]
+        named = any(is_secret_name(str(step)) for step in (section, *detail["loc"]))
+        told = any(secret and secret in str(value) for secret in secrets)
+        yield detail["loc"], _sentence(detail, show=not (named or told))
 
 
-def _sentence(detail: ErrorDetails) -> str:
+def _sentence(detail: ErrorDetails, *, show: bool) -> str:
     if detail["type"] == "missing":
         return f"{detail['loc'][-1]} is required here: add it"
     mend = "change the value, or remove the key to use the default"
-    return f"expected {_expected(detail)}, found {_found(detail['input'])}; {mend}"
+    return f"expected {_expected(detail)}, found {_found(detail['input'], show)}; {mend}"
 
 
 def _expected(detail: ErrorDetails) -> str:
@@ -79,5 +91,16 @@ def _choices(detail: ErrorDetails) -> list[str]:
     return str(detail.get("ctx", {}).get("expected", "")).replace(" or ", ",").split(",")
 
 
-def _found(value: object) -> str:
-    return _GOT.get(type(value).__name__, "something else")
+def _found(value: object, show: bool) -> str:
+    kind = _GOT.get(type(value).__name__, "something else")
+    if not show:
+        return kind
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return f"the number {value}"
+        case str() if len(value) <= SHOWN_CHARS:
+            return f"the text {value!r}"
+        case _:
+            return kind

@@ -160,7 +160,8 @@ class ConfigReader:
         used: Substitution,
         generation: int,
     ) -> Settings:
-        sections = Sections(resolved)
+        hidden = used.secrets | {env.get(name, "") for name in used.used}
+        sections = Sections(resolved, hidden=frozenset(hidden))
         claw = sections.read("claw", ClawSettings)
         log = sections.read("logging", LoggingSettings)
         settings = Settings(
@@ -184,7 +185,8 @@ class ConfigReader:
             resolved_env_names=used.scrub_names,
             secret_values=frozenset(used.secrets),
         )
-        for finding in (*sections.findings, *_unreadable_patterns(log)):
+        zone = _unknown_zone(settings.agents.defaults.user_timezone)
+        for finding in (*sections.findings, *_unreadable_patterns(log), *zone):
             self._add(finding)
         return settings
 
@@ -202,6 +204,20 @@ class ConfigReader:
         self.problems.append(
             Problem(finding.kind, finding.path, finding.message, file, line, column, nearest, fatal)
         )
+
+
+def _unknown_zone(name: str | None) -> list[Finding]:
+    if not name:
+        return []
+    import zoneinfo  # most files name no zone
+
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        message = f"there is no time zone {name!r} here: UTC is used (an IANA name: Europe/Berlin)"
+        path = ("agents", "defaults", "userTimezone")
+        return [Finding(ProblemKind.UNSUPPORTED, path, message)]
+    return []
 
 
 def _unreadable_patterns(log: LoggingSettings) -> list[Finding]:

@@ -71,6 +71,8 @@ class Sections:
 
     resolved: Mapping[str, object]
     findings: list[Finding] = field(default_factory=list)
+    hidden: frozenset[str] = frozenset()
+    """Values of variables: no message repeats one."""
 
     def read(self, name: str, kind: type[S]) -> S:
         """The section, or its defaults when it is absent or wrong (then it is a finding)."""
@@ -81,7 +83,7 @@ class Sections:
         except ValidationError as error:
             from claw_engine.config.explain import explain  # only when something is wrong
 
-            for path, message in explain(error):
+            for path, message in explain(error, name, self.hidden):
                 self.findings.append(Finding(ProblemKind.WRONG_TYPE, (name, *path), message))
             return kind.model_construct()
 

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from claw_engine.models.base import ModelError, ModelErrorKind, ModelRef
 
@@ -93,6 +94,8 @@ def status_error(
 ) -> ModelError:
     """A typed error for an HTTP status (or for an error object inside a stream, status 0)."""
     kind, title, hint = _judge(ref, status, error)
+    if retry_after_ms is not None and retry_after_ms >= 1000:
+        hint = f"It asks to wait {_span(retry_after_ms)}. {hint}"
     said = redact(_shorten(error.message), secrets)
     number = f" (HTTP {status})" if status else ""
     return ModelError(
@@ -101,6 +104,25 @@ def status_error(
         hint=f"{hint} The provider said: {said}" if said else hint,
         status=status or None,
         retry_after_ms=retry_after_ms,
+    )
+
+
+def redirect_error(ref: ModelRef, status: int, location: str) -> ModelError:
+    """A typed error for a redirect, which is never followed: the key would go where it points."""
+    try:
+        parts = urlsplit(location) if location.isprintable() else None
+    except ValueError:
+        parts = None
+    place = f"{parts.netloc.rpartition('@')[2]}{parts.path}" if parts is not None else ""
+    if parts is not None and parts.scheme:
+        place = f"{parts.scheme}://{place}"
+    where = f" to {_shorten(place)}" if place else ""
+    return ModelError(
+        f"{ref.provider} redirects the call{where} (HTTP {status}).",
+        kind=ModelErrorKind.NOT_FOUND,
+        hint=f"Redirects are not followed. Correct models.providers.{ref.provider}.baseUrl "
+        f"({ref.base_url or '(none)'}), often http:// for https:// or a missing /v1.",
+        status=status,
     )
 
 
@@ -214,6 +236,13 @@ def _kind(status: int, error: ProviderError) -> ModelErrorKind:
             return ModelErrorKind.BAD_REQUEST
         case _:
             return ModelErrorKind.SERVER
+
+
+def _span(ms: int) -> str:
+    seconds = -(-ms // 1000)
+    if seconds < 120:
+        return f"{seconds} s"
+    return f"{-(-seconds // 60)} min" if seconds < 7200 else f"{-(-seconds // 3600)} h"
 
 
 def _unpaid(error: ProviderError) -> bool:

@@ -28,6 +28,7 @@ MODEL_VARIABLE = "CLAW_MODEL"
 
 _REFERENCE = re.compile(r"\$\{[^}]*\}")
 _VARIABLE_NAME = re.compile(r"^[A-Z][A-Z0-9_]*_(?:KEY|TOKEN|SECRET)$")
+_LABEL = re.compile(r"[\w-]+")
 _PRACTISE = f"To practise without a model, set {MODEL_VARIABLE}=rehearsal/stage."
 
 
@@ -96,7 +97,8 @@ def require_web_address(url: str, provider: str) -> None:
     """Raises ModelConfigError unless `url` is http(s) with a host and nothing odd in it."""
     try:
         parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        usable = parts.scheme in ("http", "https") and parts.port != 0
+        usable = usable and _can_be_a_host(parts.hostname or "")
     except ValueError:
         usable = False
     if not usable or not url.isprintable() or " " in url:
@@ -105,6 +107,14 @@ def require_web_address(url: str, provider: str) -> None:
             hint=f"Write models.providers.{provider}.baseUrl, or the variable that names it, "
             "as http://host:port/v1 or https://host/v1.",
         )
+
+
+def _can_be_a_host(name: str) -> bool:
+    """Whether a look-up could succeed: an address, or labels of 1 to 63 letters and digits."""
+    if ":" in name:  # urlsplit has seen to the brackets
+        return True
+    labels = name.removesuffix(".").split(".")
+    return all(0 < len(label) < 64 and _LABEL.fullmatch(label) for label in labels)
 
 
 def _refuse_unread_sections(settings: Settings) -> None:
@@ -176,7 +186,9 @@ def _build(settings: Settings, provider_name: str, model_id: str | None) -> Mode
     base_url = _base_url(settings.env, name, configured, service)
     headers = {**(configured.headers if configured else {}), **(entry.headers if entry else {})}
     for header, value in headers.items():
-        _refuse_reference(value, f"models.providers.{name}.headers.{header}")
+        place = f"models.providers.{name}.headers.{header}"
+        _refuse_reference(value, place)
+        _refuse_unsendable(value, "header", place)
     return ModelRef(
         provider=name,
         id=model_id,
@@ -261,9 +273,14 @@ def _api_key(
                     f"The API key of {name} names the variable {key}, which is not set.",
                     hint=f"Set {key}, or write the key in models.providers.{name}.apiKey.",
                 )
+            _refuse_unsendable(named, "API key", f"the variable {key}")
             return named
+        _refuse_unsendable(key, "API key", f"models.providers.{name}.apiKey")
         return key
     found = first_set(env, service.key_vars) if service else None
+    if found is not None and service is not None:
+        variable = next(var for var in service.key_vars if env.get(var, "").strip())
+        _refuse_unsendable(found, "API key", f"the variable {variable}")
     own_address = bool(configured and configured.base_url) or (
         service is not None and first_set(env, service.url_vars) is not None
     )
@@ -281,6 +298,16 @@ def _refuse_reference(value: str, place: str) -> None:
         raise ModelConfigError(
             f"{place} holds the variable {found[0]}, which is not set.",
             hint=f"Set the variable, or write the value in {place}.",
+        )
+
+
+def _refuse_unsendable(value: str, what: str, place: str) -> None:
+    """HTTP carries visible ASCII only; the value itself is never repeated."""
+    odd = next((i for i, c in enumerate(value, 1) if not " " <= c <= "~"), 0)
+    if odd:
+        raise ModelConfigError(
+            f"The {what} in {place} holds a character that HTTP cannot carry (character {odd}).",
+            hint="Copy it again: only plain letters, digits and signs belong there.",
         )
 
 

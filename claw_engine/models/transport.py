@@ -17,6 +17,7 @@ from claw_engine.models.errors import (
     ProviderError,
     read_provider_error,
     redact,
+    redirect_error,
     secrets_of,
     status_error,
 )
@@ -92,6 +93,9 @@ class Transport:
     async def _refusal(
         self, ref: ModelRef, response: httpx2.Response, secrets: tuple[str, ...]
     ) -> ModelError:
+        location = response.headers.get("location", "")
+        if 300 <= response.status_code < 400 and location:
+            return redirect_error(ref, response.status_code, redact(location, secrets))
         body = await _error_body(response)
         return RefusedRequest.of(
             ref,
@@ -201,6 +205,13 @@ def _transport_error(
                 kind=ModelErrorKind.TIMEOUT,
                 hint="Try again, or choose a faster model.",
             )
+        case httpx2.ConnectError() if parts.scheme == "https" and _speaks_plain(reason):
+            return ModelError(
+                f"{ref.provider} at {place} does not speak TLS: {reason}.",
+                kind=ModelErrorKind.NETWORK,
+                hint=f"If it is a plain HTTP server, write "
+                f"models.providers.{ref.provider}.baseUrl with http:// instead of https://.",
+            )
         case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.ProxyError():
             return ModelError(
                 f"Could not connect to {ref.provider} at {place}: {reason}.",
@@ -218,3 +229,9 @@ def _transport_error(
         kind=ModelErrorKind.NETWORK,
         hint="Check the network and the base URL, then try again.",
     )
+
+
+def _speaks_plain(reason: str) -> bool:
+    """OpenSSL's words (1.1, 3.x) for an answer that is no TLS record."""
+    words = reason.lower().replace("_", " ")
+    return any(w in words for w in ("wrong version number", "record layer failure", "http request"))

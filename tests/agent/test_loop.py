@@ -321,3 +321,14 @@ async def test_a_full_disk_fails_the_run_in_words(bench: MakeBench) -> None:
     transcript = await b.sessions.transcript(MAIN)
     on_disk = transcript.path.read_text()
     assert [on_disk.count(text) for text in ("] hi", "Lost words.", "] again", "Kept.")] == [1] * 4
+
+
+async def test_a_workspace_that_is_no_folder_is_named(bench: MakeBench) -> None:
+    b = await bench(ScriptedModel([]))
+    b.state.workspace("main").write_text("mine")
+    end = await b.until(TraceKind.RUN_ENDED, await b.send("hi"))
+    error = end.data["error"]
+    assert isinstance(error, dict)
+    title = f"The workspace {b.state.workspace('main')} cannot be used: it is not a directory."
+    assert error["title"] == title
+    assert "agents.defaults.workspace" in error["hint"]

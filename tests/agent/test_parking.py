@@ -115,3 +115,25 @@ async def test_two_waiting_calls_decided_together_return_once(bench: MakeBench) 
     await b.until(END, run, status="done")
     states = [e.data["new"] for e in b.trace if e.kind is TraceKind.RUN_STATE]
     assert states.count("parked") == 1
+
+
+async def test_the_time_of_a_call_leaves_out_the_wait_for_the_operator(bench: MakeBench) -> None:
+    decided, work = asyncio.Event(), asyncio.Event()
+
+    async def asks(args: Mapping[str, object], ctx: ToolContext) -> ToolResult:
+        async with ctx.operator_wait():
+            await decided.wait()
+        work.set()
+        await ctx.world.clock.sleep(2)
+        return ToolResult("allowed")
+
+    b = await bench(ScriptedModel([calls(("asks", "{}")), says("Done.")]), [FnTool("asks", asks)])
+    run = await b.send("go")
+    await b.until(TraceKind.RUN_STATE, run, new="parked")
+    await b.clock.advance(100)
+    decided.set()
+    await work.wait()
+    await b.clock.advance(2)
+    ended = await b.until(TraceKind.TOOL_ENDED, run)
+    assert (ended.data["durationMs"], ended.data["waitedMs"]) == (2000, 100_000)
+    await b.until(END, run)

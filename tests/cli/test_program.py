@@ -143,3 +143,18 @@ def test_status_imports_nothing_heavy(tmp_path: Path, env: Mapping[str, str]) ->
     assert "claw_engine.client.sync" in loaded
     heavy = {"asyncio", "pydantic", "dataclasses", "inspect", "shutil", "logging", "ssl", "textual"}
     assert loaded & heavy == set()
+
+
+def test_what_is_wrong_with_the_configuration_is_said(
+    env: Mapping[str, str], tmp_path: Path
+) -> None:
+    state = tmp_path / "s"
+    state.mkdir()
+    config = "{agnets: {}, agents: {list: [{id: 'ops', default: true}]}}"
+    (state / "openclaw.json").write_text(config)
+    said = claw(env, "agent", "-m", "think: hello", "--state-dir", str(state))
+    assert said.returncode == 0, said.stderr
+    assert "agnets: unknown key" in said.stderr
+    said = claw(env, "agent", "-m", "hi", "--session", "agent:nobody:x", "--state-dir", str(state))
+    assert said.returncode == 1
+    assert "There is no agent nobody: agents.list names ops." in said.stderr

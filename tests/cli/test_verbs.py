@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -13,7 +14,9 @@ import pytest
 from claw_engine.cli.__main__ import main
 from claw_engine.cli.output import one_line, visible
 from claw_engine.cli.status import duration
+from claw_engine.client.door import MAX_REQUEST
 from claw_engine.gateway.ports import Submission
+from claw_engine.protocol.frames import MAX_PAYLOAD
 from claw_engine.protocol.trace import TraceKind
 from tests.gateway.rig import Rig, Tracer, approval
 
@@ -185,3 +188,29 @@ def test_one_line_is_short() -> None:
 )  # fmt: skip
 def test_durations(ms: int, text: str) -> None:
     assert duration(ms) == text
+
+
+async def test_approvals_without_an_action_lists_them(shell: Shell) -> None:
+    shell.rig.approvals.records["a1"] = approval()
+    said = await shell.claw("approvals")
+    assert said.code == 0
+    assert said == await shell.claw("approvals", "list")
+
+
+async def test_a_request_larger_than_a_frame_is_refused_before_it_is_sent(shell: Shell) -> None:
+    assert MAX_REQUEST == MAX_PAYLOAD
+    words = json.dumps({"message": "x" * MAX_REQUEST, "sessionKey": "main"})
+    said = await shell.claw("call", "chat.send", words)
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert said.err.startswith("claw: The message is larger than 25 MB.")
+    assert (await shell.claw("health")).code == 0
+
+
+async def test_an_oversize_message_on_stdin(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("é" * (MAX_REQUEST // 2 + 1)))
+    said = await shell.claw("agent", "-m", "-")
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert said.err.startswith("claw: The message is larger than 25 MB.")
+    assert shell.rig.intake.submitted == []

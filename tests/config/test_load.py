@@ -144,7 +144,8 @@ def test_openclaws_own_keys_that_we_do_not_read_are_no_mistake(config: Config) -
     ("text", "path", "line", "words"),
     [
         ("{gateway: {\n port: 'eighty'}}", "gateway.port", 2, "expected a whole number"),
-        ("{gateway: {port: 99999}}", "gateway.port", 1, "at most 65535"),
+        ("{gateway: {port: 'eighty'}}", "gateway.port", 1, "found the text 'eighty'"),
+        ("{gateway: {port: 99999}}", "gateway.port", 1, "at most 65535, found the number 99999"),
         ("{tools: {exec: {\n\n security: 'fulll'}}}", "tools.exec.security", 3, "mean 'full'"),
         ("{tools: []}", "tools", 1, "expected an object: { … }, found a list"),
         ("{tools: {deny: 'exec'}}", "tools.deny", 1, "expected a list"),
@@ -153,7 +154,7 @@ def test_openclaws_own_keys_that_we_do_not_read_are_no_mistake(config: Config) -
             "{agents: {defaults: {timeoutSeconds: true}}}",
             "agents.defaults.timeoutSeconds",
             1,
-            "expected a number, found true or false",
+            "expected a number, found true; change",
         ),
         ("{gateway: {auth: {token: 5}}}", "gateway.auth.token", 1, "expected a text in quotes"),
     ],
@@ -320,3 +321,18 @@ def test_the_last_good_copy_of_included_parts_stands_alone(config: Config) -> No
     loaded = config.store().load()
     assert loaded.settings.gateway.port == 4242
     assert loaded.banner is not None and loaded.banner.file == str(part)
+
+
+def test_a_wrong_value_from_a_variable_is_not_repeated(config: Config) -> None:
+    config.write("{gateway: {port: '${PLACE}'}}")
+    with pytest.raises(ConfigError, match="found a text") as caught:
+        config.store({"PLACE": "hunter22"}).load()
+    assert "hunter22" not in caught.value.sentence()
+
+
+@pytest.mark.parametrize(("zone", "count"), [("Mars/Base", 1), ("../x", 1), ("UTC", 0)])
+def test_an_unknown_time_zone_is_a_problem(config: Config, zone: str, count: int) -> None:
+    config.write(f"{{agents: {{defaults: {{userTimezone: '{zone}'}}}}}}")
+    problems = config.store().load().problems
+    found = [f"no time zone {zone!r}" in p.sentence() and not p.fatal for p in problems]
+    assert found == [True] * count

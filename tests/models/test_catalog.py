@@ -224,3 +224,21 @@ def test_a_list_survives_an_unusable_default() -> None:
 def test_an_api_that_is_not_spoken_gets_no_model() -> None:
     with pytest.raises(ModelConfigError):
         Models(fake_world()).model(ModelRef("x", "y", "bedrock-converse-stream"))
+
+
+@pytest.mark.parametrize(
+    ("args", "env", "place"),
+    [
+        (("box/m", {"box": {**LOCAL, "apiKey": "sk-ключ"}}), {}, "models.providers.box.apiKey"),
+        (("box/m", {"box": {**LOCAL, "apiKey": "BOX_KEY"}}), {"BOX_KEY": "sk\u200b1"}, "BOX_KEY"),
+        (("openai/m",), {"OPENAI_API_KEY": "sk-\u201cx\u201d"}, "OPENAI_API_KEY"),
+        (("box/m", {"box": {**LOCAL, "headers": {"X-A": "é"}}}), {}, "headers.X-A"),
+    ],
+)
+def test_a_key_that_http_cannot_carry(
+    args: tuple[Any, ...], env: dict[str, str], place: str
+) -> None:
+    error = refusal(*args, env=env)
+    assert place in error.title
+    assert "cannot carry" in error.title
+    assert error.title.isascii()

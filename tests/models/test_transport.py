@@ -313,3 +313,52 @@ async def test_a_proxy_of_the_environment_never_sees_a_loopback_call(
         await ask(model_of(models, server), request())
         assert len(server.requests) == 1
         assert proxy.requests == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [("90", "90 s"), ("600", "10 min"), ("86400", "24 h")]
+)
+async def test_a_long_retry_after_is_told(
+    models: Models, server: FakeOpenAI, seconds: str, words: str
+) -> None:
+    server.reply(fake.error(429, "slow down", headers={"Retry-After": seconds}))
+    assert f"It asks to wait {words}." in (await failure(models, server)).hint
+
+
+async def test_a_redirect_is_named(models: Models, server: FakeOpenAI) -> None:
+    place = f"https://u:p@other.example/v1/x?key={SECRET}"
+    bad = fake.error(302, "moved", headers={"Location": "https://[::bad/"})
+    server.reply(fake.error(308, "moved", headers={"Location": place}), bad)
+    error = await failure(models, server)
+    assert error.title == "fake redirects the call to https://other.example/v1/x (HTTP 308)."
+    assert (error.status, error.retryable) == (308, False)
+    assert SECRET not in error.sentence()
+    assert (await failure(models, server)).title == "fake redirects the call (HTTP 302)."
+
+
+async def test_tls_to_a_plain_server_says_http(models: Models) -> None:
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(plain, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server:
+        with pytest.raises(ModelError) as caught:
+            await ask(models.model(ref(f"https://127.0.0.1:{port}/v1")), request())
+    assert "does not speak TLS" in caught.value.title
+    assert "http:// instead of https://" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://a..b/v1", f"http://{'x' * 64}.example/v1", "http://h:99999/v1", "http://[::1/v1",
+     "http://exa mple/v1", "http://*/v1"],
+)  # fmt: skip
+async def test_a_base_url_that_can_never_work_is_a_config_error(
+    models: Models, url: str
+) -> None:
+    with pytest.raises(ModelConfigError) as caught:
+        await ask(models.model(ref(url)), request())
+    assert not caught.value.retryable

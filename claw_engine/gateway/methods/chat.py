@@ -10,6 +10,7 @@ from claw_engine.gateway.peer import Peer
 from claw_engine.gateway.ports import GatewayParts, Submission
 from claw_engine.gateway.table import Call, Method, Payload, method
 from claw_engine.gateway.validate import ChatAbortParams, ChatHistoryParams, ChatSendParams
+from claw_engine.protocol.frames import MAX_PAYLOAD
 from claw_engine.protocol.names import Scope
 
 
@@ -68,8 +69,14 @@ def methods(parts: GatewayParts) -> tuple[Method, ...]:
 def clean_message(message: str) -> str:
     """The text as it is stored: NFC, no control characters but tab and line ends (digest §1.11).
 
-    Raises InvalidRequest for a NUL, for a text that UTF-8 cannot carry, and for nothing.
+    Raises InvalidRequest for more than a request may carry, for a NUL, for a text that UTF-8
+    cannot carry, and for nothing.
     """
+    if len(message) > MAX_PAYLOAD:
+        raise InvalidRequest(
+            f"The message is larger than {MAX_PAYLOAD >> 20} MB.",
+            hint="Put the text into a file of the workspace and name the file instead.",
+        )
     if "\0" in message:
         raise InvalidRequest("message must not contain null bytes")
     text = unicodedata.normalize("NFC", message)
