@@ -101,12 +101,16 @@ class RemoteClient:
         writer = self._writer
         if writer is None:
             raise ConnectionLost("There is no connection to the engine.")
+        request_id = str(self._next_id + 1)
+        line = encode(RequestFrame(request_id, method, params or {}))
+        if len(line) > MAX_PAYLOAD:  # the engine would close the connection over it
+            text = f"The request is larger than {MAX_PAYLOAD >> 20} MB and was not sent."
+            raise ClientError(ErrorShape("INVALID_REQUEST", text))
         self._next_id += 1
-        request_id = str(self._next_id)
         future: asyncio.Future[ResponseFrame] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = (method, future)
         try:
-            writer.write(encode(RequestFrame(request_id, method, params or {})))
+            writer.write(line)
             async with asyncio.timeout(timeout):
                 frame = await future
         except TimeoutError:

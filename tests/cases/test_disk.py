@@ -89,6 +89,7 @@ async def test_a_full_state_disk_is_said_and_harms_nothing(small: Small) -> None
         end = await operator.ended(run)
         assert end["status"] == "failed"
         assert "state disk is full" in end["error"]["title"]
+        assert "message is kept" in end["error"]["hint"]
         with pytest.raises(ClawError, match="state disk is full") as caught:
             # Longer than what is left of the journal's last block.
             await operator.say("think: refused words " + "x" * 5000)

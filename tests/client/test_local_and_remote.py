@@ -18,7 +18,7 @@ from claw_engine.client.remote import RemoteClient
 from claw_engine.client.sync import SyncClient
 from claw_engine.events import Notice
 from claw_engine.gateway.outbox import HARD_LIMIT
-from claw_engine.protocol.frames import EventFrame
+from claw_engine.protocol.frames import MAX_PAYLOAD, EventFrame
 from tests.gateway.rig import Rig
 from tests.support.fakes import settle
 
@@ -187,3 +187,17 @@ async def test_a_gap_is_told_once() -> None:
     inflow.close()
     names = [event.event async for event in inflow.events()]
     assert names == ["notice", "notice", "client.state", "notice", "notice", "notice"]
+
+
+@pytest.mark.parametrize("local", [True, False])
+async def test_a_message_larger_than_a_frame_is_refused_in_words(rig: Rig, local: bool) -> None:
+    client = LocalClient(rig.gateway) if local else RemoteClient(rig.state_dir.root)
+    await client.connect()
+    said = {"sessionKey": "main", "idempotencyKey": "k", "message": "x" * (MAX_PAYLOAD + 1)}
+    for name in ("chat.send", "agent"):
+        with pytest.raises(ClientError, match="larger than 25 MB") as caught:
+            await client.call(name, said)
+        assert caught.value.shape.code == "INVALID_REQUEST"
+    assert client.connected
+    assert rig.intake.submitted == []
+    await client.close()
