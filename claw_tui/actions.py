@@ -78,6 +78,12 @@ class Actions(Recovering):
     def action_palette(self) -> None:
         self.action_command_palette()
 
+    def action_command_palette(self) -> None:
+        from claw_tui.palette import ClawPalette  # lazily: only when the palette opens
+
+        if not any(isinstance(screen, ClawPalette) for screen in self.screen_stack):
+            self.push_screen(ClawPalette(id="--command-palette"))
+
     def action_redraw(self) -> None:
         """Forget what the terminal is thought to show and paint all of it."""
         self.screen.refresh(layout=True)

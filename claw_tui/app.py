@@ -198,6 +198,8 @@ class ClawApp(Actions):
     async def on_event(self, event: Event) -> None:
         if event.is_forwarded:  # a key bubbles back here after a widget has seen it
             pass
+        elif self._exit and isinstance(event, Key | Paste):
+            return  # leaving: keys that were typed before it are not worked through first
         elif isinstance(event, Key):
             self.keeper.key()
             if self.refusal:

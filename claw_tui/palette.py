@@ -6,14 +6,45 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual import on
+from textual.command import CommandInput, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
+from textual.timer import Timer
+from textual.widgets import Input
 
 from claw_tui.actions import Actions
 from claw_tui.keymap import KEYS, VIEWS
 from claw_tui.store.cmdline import VERBS
 from claw_tui.store.sanitize import line
 from claw_tui.store.sessions import short_key
+
+LONGEST = 100
+"""Characters the palette takes: no command has a longer name."""
+PAUSE_SECONDS = 0.05
+"""One search for all keys that come faster than this."""
+
+
+class ClawPalette(CommandPalette):
+    """Textual's, searching once per pause instead of once per key, and never for long words:
+    a flood of keys costs no more than the keys themselves."""
+
+    _soon: Timer | None = None
+
+    def on_mount(self) -> None:
+        self.query_one(CommandInput).max_length = LONGEST
+
+    @on(Input.Changed)
+    def _search_soon(self, event: Input.Changed) -> None:
+        event.stop().prevent_default()
+        self._cancel_gather_commands()
+        if self._soon is not None:
+            self._soon.stop()
+        self._soon = self.set_timer(PAUSE_SECONDS, self._search_now)
+
+    def _search_now(self) -> None:
+        self._soon = None
+        self._stop_no_matches_countdown()
+        self._gather_commands(self.query_one(CommandInput).value.strip())
 
 
 class ClawCommands(Provider):

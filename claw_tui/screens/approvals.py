@@ -21,7 +21,13 @@ from claw_tui.store.store import Pane
 from claw_tui.store.words import countdown
 from claw_tui.widgets.bars import Banner, HintBar, StatusBar, ToastBar
 from claw_tui.widgets.card import ArmedLines, CardKeys, Lines
-from claw_tui.widgets.cardpaint import body_lines, card_title, foot_lines, why_lines
+from claw_tui.widgets.cardpaint import (
+    card_title,
+    command_lines,
+    foot_lines,
+    part_lines,
+    why_lines,
+)
 from claw_tui.widgets.cells import clip, spans, wrap
 from claw_tui.widgets.host import host
 from claw_tui.widgets.lineview import set_title
@@ -31,7 +37,11 @@ from claw_tui.widgets.rules import rule_lines, rule_rows
 
 QUEUE_LINES = 5
 """Lines of the queue beside a card on a small screen; more on a large one."""
-
+COMMAND_LINES = 3
+"""Lines a long command keeps at least, however long the list of its parts is."""
+READING_LINES = 12
+"""Lines of a long command for which the gaps, the reason and the queue give way."""
+UNSEEN = "scroll to the end of the command first (pgdn)"
 
 SECTIONS = ("queue", "rules", "history")
 
@@ -74,6 +84,7 @@ class ApprovalsScreen(Page):
         with Vertical(id="card"):
             yield Lines("why")
             yield ArmedLines("command")
+            yield ArmedLines("parts")
             yield Lines("foot")
             yield CardKeys("keys")
         yield Lines("warning")
@@ -142,16 +153,20 @@ class ApprovalsScreen(Page):
         queue, history = self.query_one(QueueList), self.query_one(HistoryList)
         frame = self.query_one("#card", Vertical)
         listed = min(len(rows), QUEUE_LINES if room < 30 else 12)
+        card = self.card()
+        warned = self._warning()
+        tight = card is not None and self._tight(card, room - warned - listed - 2)
+        if tight:
+            listed = min(listed, 2 if room >= 20 else 1)
         queue.display = bool(rows)
         queue.styles.height = listed + 2
         set_title(queue, "Approvals", f"/ {self.needle}" if self.needle else "")
         queue.show(rows, self._index)
-        card = self.card()
         self.keeper.select(card.id if card and self.app.screen is self else self.keeper.state.card)
         frame.display = card is not None
-        used = self._warning() + (listed + 2 if rows else 0)
+        used = warned + (listed + 2 if rows else 0)
         if card is not None:
-            used += self._show_card(card, len(rows), room - used)
+            used += self._show_card(card, len(rows), room - used, tight)
         left = room - used
         history.display = left >= 3
         history.styles.height = max(3, left)
@@ -167,35 +182,73 @@ class ApprovalsScreen(Page):
         self.selected = ids[self._index] if ids else ""
         self.details = False
 
-    def _show_card(self, card: Approval, total: int, room: int) -> int:
+    def _tight(self, card: Approval, room: int) -> bool:
+        """Whether `room` lines are too few for the card with its gaps, all of the reason and
+        all of its parts."""
+        ink, width = host(self).ink, self.size.width - 5
+        fixed = len(why_lines(card, width, ink)) + len(foot_lines(card, width, ink)) + 5
+        command = len(command_lines(card, width, ink))
+        parts = len(part_lines(card, width, ink, details=False)) + 1
+        return fixed + min(command, READING_LINES) + parts > room
+
+    def _show_card(self, card: Approval, total: int, room: int, tight: bool) -> int:
         """Fill the card into at most `room` lines; returns the lines it takes."""
         ink, width = host(self).ink, self.size.width - 5
-        host(self).store.queue.viewed.add(card.id)
-        why, foot = why_lines(card, width, ink), foot_lines(card, width, ink)
-        body = body_lines(card, width, ink, details=self.details)
-        fixed = len(why) + len(foot) + 1 + 2 + 2
-        height = max(3, min(len(body), room - fixed))
+        gap = 0 if tight else 1
+        why = why_lines(card, width, ink, 1) if tight else why_lines(card, width, ink)
+        foot = foot_lines(card, width, ink)
+        command_rows = command_lines(card, width, ink)
+        part_rows = part_lines(card, width, ink, details=self.details)
+        fixed = len(why) + len(foot) + 1 + 2 + 2 * gap
+        left = room - fixed
+        if part_rows and not tight:
+            part_rows.insert(0, spans([]))
+        parts_height = min(len(part_rows), max(1, left - min(len(command_rows), COMMAND_LINES)))
+        height = max(1, min(len(command_rows), left - parts_height))
         self.query_one("#why", Lines).show(why)
-        command = self.query_one("#command", ArmedLines)
-        command.present(card.id, body, height)
+        command, parts = self._halves()
+        command.present(card.id, command_rows, height)
+        parts.display = bool(part_rows)
+        parts.present(card.id, part_rows, parts_height)
         self.query_one("#foot", Lines).show(foot)
+        if self.seen:
+            host(self).store.queue.viewed.add(card.id)
         keys = self.query_one(CardKeys)
-        keys.card = card
+        keys.card, keys.seen = card, self.seen
         keys.refresh()
         frame = self.query_one("#card", Vertical)
-        frame.styles.height = height + fixed
+        frame.styles.height = height + parts_height + fixed
         frame.set_class(card.dangerous, "-danger")
+        frame.set_class(tight, "-tight")
+        self._frame_words(card, total)
+        return height + parts_height + fixed
+
+    def _halves(self) -> tuple[ArmedLines, ArmedLines]:
+        return self.query_one("#command", ArmedLines), self.query_one("#parts", ArmedLines)
+
+    @property
+    def seen(self) -> bool:
+        """Whether the whole command and all of its parts were on the screen once."""
+        command, parts = self._halves()
+        return command.seen and (parts.seen or not parts.lines)
+
+    def _frame_words(self, card: Approval, total: int) -> None:
+        frame = self.query_one("#card", Vertical)
         left = f" {countdown(card.left_ms(host(self).clock.now_ms()))} left"
         title = clip(
             line(card_title(card, self._index + 1, total)), self.size.width - 9 - len(left)
         )
         gap = max(1, self.size.width - 7 - len(title) - len(left))
         frame.border_title = Content(f"{title} {'─' * gap}{left}")
-        below = len(body) - height
-        frame.border_subtitle = (
-            Content(f" {below} more lines · pgdn ") if below > 0 else Content("")
-        )
-        return height + fixed
+        command, parts = self._halves()
+        below = command.below + parts.below
+        words = f" {below} more lines · pgdn " if below else ""
+        if below and not self.seen:
+            words = f" {below} more lines · {UNSEEN} "
+        frame.border_subtitle = Content(words)
+
+    def on_armed_lines_seen(self, message: ArmedLines.Seen) -> None:
+        host(self).store.mark(Pane.APPROVALS)
 
     def _warning(self) -> int:
         """The engine's sentence about bypassing, in full, where decisions are made."""
@@ -258,7 +311,10 @@ class ApprovalsScreen(Page):
             history = self.query_one(HistoryList)
             history.scroll_relative(y=step * max(1, history.size.height - 1), animate=False)
             return
-        self.query_one("#command", ArmedLines).turn(step)
+        command, parts = self._halves()
+        first = command.below > 0 if step > 0 else parts.scroll_offset.y == 0
+        (command if first else parts).turn(step)
+        host(self).store.mark(Pane.APPROVALS)
 
     def action_details(self) -> None:
         self.details = not self.details
@@ -314,6 +370,9 @@ class ApprovalsScreen(Page):
             return
         if verb == "allow" and host(self).store.queue.marked:
             self.post_message(self.Wanted("batch", self.selected))
+            return
+        if verb == "allow" and not self.seen:
+            host(self).refuse(UNSEEN)
             return
         if self.keeper.take(self.selected):
             self.post_message(self.Wanted(verb, self.selected))

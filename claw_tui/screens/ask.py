@@ -25,6 +25,9 @@ from claw_tui.widgets.cells import clip, spans, wrap
 from claw_tui.widgets.host import host
 from claw_tui.widgets.lineview import set_title
 
+LONGEST = 2000
+"""Characters a one-line prompt takes."""
+
 Painter = Callable[[int], list[Strip]]
 
 
@@ -60,7 +63,9 @@ class ArmedPage(ModalScreen[bool]):
         shown = self.query_one("#lines", ArmedLines)
         lines = self._painter(shown.line_width)
         shown.present(self.subject, lines, max(3, self.size.height - 8))
-        armed = cast(HasKeeper, self.app).keeper.armed()
+        armed = cast(HasKeeper, self.app).keeper.armed() and shown.seen
+        below = f" {shown.below} more lines · pgdn " if shown.below else ""
+        set_title(self.query_one("#box"), self._title_words, below)
         pen = ink("key", "b") if armed else ink("faint")
         self.query_one("#ask-keys", Lines).show(
             [
@@ -75,7 +80,13 @@ class ArmedPage(ModalScreen[bool]):
             ]
         )
 
+    def on_armed_lines_seen(self, message: ArmedLines.Seen) -> None:
+        self.show()
+
     def action_yes(self) -> None:
+        if not self.query_one("#lines", ArmedLines).seen:
+            host(self).refuse("scroll to the end first (pgdn)")
+            return
         keeper = cast(HasKeeper, self.app).keeper
         if keeper.take(self.subject):
             self.dismiss(True)
@@ -88,6 +99,7 @@ class ArmedPage(ModalScreen[bool]):
 
     def action_scroll(self, step: int) -> None:
         self.query_one("#lines", ArmedLines).turn(step)
+        self.show()
 
 
 class Prompt(ModalScreen[str | None]):
@@ -118,7 +130,9 @@ class Prompt(ModalScreen[str | None]):
         with Vertical(id="prompt"):
             yield Lines("candidates")
             with Vertical(id="line"):
-                yield Input(self._value, id="input", compact=True, select_on_focus=False)
+                yield Input(
+                    self._value, id="input", compact=True, select_on_focus=False, max_length=LONGEST
+                )
 
     def on_mount(self) -> None:
         box = self.query_one("#prompt")

@@ -3,9 +3,11 @@ what below, the keys last. Drawing the command is what tells the arming rule."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol, cast
 
 from rich.style import Style
+from textual.message import Message
 from textual.strip import Strip
 
 from claw_tui.armed import Gatekeeper
@@ -40,13 +42,25 @@ class Lines(LineView, can_focus=False):
 
 
 class ArmedLines(Lines):
-    """Lines a key decides about: says so to the arming rule when they are drawn."""
+    """Lines a key decides about: says so to the arming rule when they are drawn, and remembers
+    whether the last of them was on the screen at least once."""
 
     DEFAULT_CSS = "ArmedLines { height: 1fr; }"
+
+    @dataclass
+    class Seen(Message):
+        """The last line about `subject` was drawn for the first time."""
+
+        subject: str
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
         self.subject = ""
+        self._seen: set[str] = set()
+
+    @property
+    def seen(self) -> bool:
+        return self.subject in self._seen
 
     def present(self, subject: str, lines: list[Strip], height: int) -> None:
         """Show `lines` about `subject` in at most `height` rows."""
@@ -59,21 +73,29 @@ class ArmedLines(Lines):
         self.refresh()
 
     def draw(self, y: int) -> Strip:
-        cast(HasKeeper, self.app).keeper.drawn(self.subject)
+        keeper = cast(HasKeeper, self.app).keeper
+        if y >= len(self.lines) - 1 and not self.seen:
+            self._seen.add(self.subject)
+            if self.scroll_offset.y:
+                keeper.disarm()  # the wait begins with the frame that shows the end
+            self.post_message(self.Seen(self.subject))
+        keeper.drawn(self.subject)
         return super().draw(y)
 
     def turn(self, step: int) -> None:
         self.scroll_to(
-            y=self.scroll_offset.y + step * max(1, self.size.height - 1),
+            y=self.scroll_offset.y + step * (self.size.height - (self.size.height > 4)),
             animate=False,
             force=True,
             immediate=True,
         )
 
     @property
-    def more(self) -> int:
-        """Lines below the visible ones."""
-        return max(0, len(self.lines) - self.scroll_offset.y - self.size.height)
+    def below(self) -> int:
+        """Lines below the visible ones, as the height was asked for."""
+        height = self.styles.height
+        rows = int(height.value) if height is not None else self.size.height
+        return max(0, len(self.lines) - round(self.scroll_target_y) - rows)
 
 
 class CardKeys(Bar):
@@ -82,6 +104,8 @@ class CardKeys(Bar):
     def __init__(self, name: str | None = None) -> None:
         super().__init__(id=name)
         self.card: Approval | None = None
+        self.seen = False
+        """Whether all of the card was on the screen; before that `y` is not obeyed."""
 
     def draw(self, width: int) -> Strip:
         ink, card = host(self).ink, self.card
@@ -99,7 +123,7 @@ class CardKeys(Bar):
         keys += [("enter", "details", False), ("space", "mark", False), ("esc", "later", False)]
         parts: list[Span] = [(" ", Style.null())]
         for key, label, decides in keys:
-            lit = armed or not decides
+            lit = (armed and (self.seen or key != "y")) or not decides
             parts.append((key, ink("key", "b") if lit else ink("faint")))
             parts.append(
                 (f" {label}" + ("   " if wide else "  "), ink("text") if lit else ink("faint"))

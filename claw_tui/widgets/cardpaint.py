@@ -22,25 +22,30 @@ def _labelled(label: str, rows: list[str], ink: Ink, pen: Style) -> list[Strip]:
     return [spans([head if i == 0 else gap, (text, pen)]) for i, text in enumerate(rows)]
 
 
-def why_lines(card: Approval, width: int, ink: Ink) -> list[Strip]:
-    """The model's own words before the call, at most three lines."""
+def why_lines(card: Approval, width: int, ink: Ink, most: int = WHY_LINES) -> list[Strip]:
+    """The model's own words before the call, at most `most` lines."""
     words = " ".join(tame(card.why).split())
     if not words:
         return _labelled("WHY", ["the model gave no reason"], ink, ink("warn", "i"))
     rows = wrap(f"“{words}”", width - LABEL - 1)
-    if len(rows) > WHY_LINES:
+    if len(rows) > most:
         more = "…  (enter: all)"
-        rows = rows[:WHY_LINES]
+        rows = rows[:most]
         rows[-1] = clip(rows[-1], width - LABEL - 1 - len(more)).rstrip("…") + more
     return _labelled("WHY", rows, ink, ink("text", "i"))
 
 
-def body_lines(card: Approval, width: int, ink: Ink, *, details: bool) -> list[Strip]:
-    """The command, then every parsed segment with what it is and why it matched or missed."""
+def command_lines(card: Approval, width: int, ink: Ink) -> list[Strip]:
+    """The command, whole; scrolls when it is longer than its place."""
     label = {"exec": "RUN", "read": "READ", "write": "WRITE", "edit": "EDIT"}.get(card.kind, "DO")
     rows = wrap(reveal(card.command), width - LABEL - 1)
-    out = _labelled(label, rows, ink, ink("text", "b"))
-    out.append(spans([]))
+    return _labelled(label, rows, ink, ink("text", "b"))
+
+
+def part_lines(card: Approval, width: int, ink: Ink, *, details: bool) -> list[Strip]:
+    """Every parsed segment with what it is and why it matched or missed. Stays where it is
+    while the command scrolls."""
+    out: list[Strip] = []
     for number, segment in enumerate(card.segments, 1):
         out += _segment(number, segment, width, ink)
     for text in card.redirections:

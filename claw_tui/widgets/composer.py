@@ -13,10 +13,14 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from claw_tui.store.sanitize import line, pasted
+from claw_tui.widgets.host import host
 
 MAX_LINES = 6
 HISTORY = 100
 """Sent messages remembered per console."""
+LONGEST_PASTE = 64 * 1024
+"""Characters; wrapping more than that would hold up the screen."""
+TOO_LONG = "too long to paste: write it to a file and use read:"
 
 
 class Composer(TextArea):
@@ -69,7 +73,9 @@ class Composer(TextArea):
     async def _on_paste(self, event: Paste) -> None:
         event.stop()
         event.prevent_default()
-        if not self.read_only:
+        if len(event.text) > LONGEST_PASTE:
+            host(self).refuse(TOO_LONG)
+        elif not self.read_only:
             self.replace(pasted(event.text), *self.selection)
 
     def on_resize(self) -> None:

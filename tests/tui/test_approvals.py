@@ -258,6 +258,7 @@ async def test_forty_requests_are_answered_from_the_keyboard() -> None:
         assert marked == 20 and "boom" not in c.app.store.queue.marked
         await c.press("y")
         assert isinstance(c.app.screen, ArmedPage)
+        await c.press("pagedown", "pagedown")
         await c.armed()
         await c.press("y")
         await c.until(lambda: len(c.decided()) == 20)
