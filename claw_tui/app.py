@@ -21,6 +21,7 @@ from claw_tui.keymap import Facts, bindings, view_bindings
 from claw_tui.link import LinkTask
 from claw_tui.screens.main import MainScreen
 from claw_tui.screens.page import Page
+from claw_tui.store.notices import Notice
 from claw_tui.store.store import Pane, Store
 from claw_tui.themes import DEFAULT_ANSI, DEFAULT_DARK
 from claw_tui.widgets.card import CardKeys
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 PULL_SECONDS = 0.05
 """The store is pulled at most this often (20 Hz; design: painting budget)."""
+TOAST_SECONDS = 5.0
+"""How long a word in passing stays on the toast line."""
 SMALLEST = (60, 16)
 
 FALLBACK_VARIABLES = {
@@ -92,6 +95,8 @@ class ClawApp(Actions):
         self._pull_timer: Timer | None = None
         self._last_pull = float("-inf")
         self._ticker: Timer | None = None
+        self._toast: Notice | None = None
+        self._toast_timer: Timer | None = None
         self._armed_timer: Timer | None = None
         self._jobs: set[asyncio.Task[None]] = set()
         super().__init__(mouse_motion=mouse_motion)
@@ -162,6 +167,7 @@ class ClawApp(Actions):
         if self.store.bells:
             self.store.bells = 0
             self.bell()
+        self._time_toast()
         dirty = self.store.take_dirty()
         for screen in self.screen_stack:
             if isinstance(screen, Page) and screen.is_mounted and screen.pull(dirty):
@@ -171,6 +177,17 @@ class ClawApp(Actions):
                 self._ticker.resume()
             else:
                 self._ticker.pause()
+
+    def _time_toast(self) -> None:
+        newest = self.store.notices[-1] if self.store.notices else None
+        if newest is self._toast:
+            return
+        self._toast = newest
+        if self._toast_timer is not None:
+            self._toast_timer.stop()
+            self._toast_timer = None
+        if newest is not None and newest.passing:
+            self._toast_timer = self.set_timer(TOAST_SECONDS, self.store.dismiss)
 
     def _tick(self) -> None:
         """Once a second, only while something on the screen counts seconds."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from claw_engine.protocol.names import INTERRUPTED_BY_RESTART
 from claw_tui.store.blocks import Block, BlockKind, RunInfo, ToolInfo, ToolStatus, clip_output
+from claw_tui.store.live import decision_words
 from claw_tui.store.turns import turn_name, turn_of, user_block
 from claw_tui.store.wire import Json, flag, num, obj, objs, text, texts
 
@@ -142,6 +143,10 @@ class _Reader:
         if block.tool is not None:
             block.tool.status = _status(flag(message, "isError"), _text_of(message))
             block.tool.duration_ms = max(0, ts - block.ts_ms) or None
+            details = obj(message.get("details"))
+            if text(details, "approvalId"):
+                reason = text(details, "reason")
+                block.tool.decision = decision_words(details.get("decision"), reason)
         block.body.replace(clip_output(_text_of(message)))
 
     def _stop(self, message: Json, run_id: str, ts: int) -> None:

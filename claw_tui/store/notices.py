@@ -11,6 +11,8 @@ from claw_tui.store.wire import Json, flag, num, text
 KEPT = 200
 INTERRUPTED = "runs-interrupted"
 """Code of the notice that runs wait for a decision after a restart."""
+SHUTDOWN = "shutdown"
+"""Code of our own words about an engine that leaves; true until it is back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,11 @@ class Notice:
     hint: str = ""
     sticky: bool = False
     ts_ms: int = 0
+
+    @property
+    def passing(self) -> bool:
+        """Whether it is said once and may leave: an error and what stands may not."""
+        return not self.sticky and self.level != "error" and self.code != SHUTDOWN
 
 
 def notice_from(raw: Json) -> Notice:
@@ -38,8 +45,13 @@ def notice_from(raw: Json) -> Notice:
 
 def added(known: Sequence[Notice], notice: Notice) -> list[Notice]:
     """With one more: a newer one of a code replaces what stood, "clear" only takes it away."""
-    kept = [old for old in known if not (notice.code and old.sticky and old.code == notice.code)]
-    return kept[-KEPT:] if notice.level == "clear" else [*kept, notice][-KEPT:]
+    clear = notice.level == "clear"
+    kept = [
+        old
+        for old in known
+        if not (notice.code and (old.sticky or clear) and old.code == notice.code)
+    ]
+    return kept[-KEPT:] if clear else [*kept, notice][-KEPT:]
 
 
 def restated(known: Sequence[Notice], standing: Sequence[Notice]) -> list[Notice]:

@@ -13,7 +13,14 @@ from claw_tui.store.conversation import Conversation
 from claw_tui.store.history import blocks_from_history
 from claw_tui.store.interrupted import Interrupted, interrupted_from
 from claw_tui.store.lanes import Lanes
-from claw_tui.store.notices import INTERRUPTED, Notice, added, notice_from, restated
+from claw_tui.store.notices import (
+    INTERRUPTED,
+    SHUTDOWN,
+    Notice,
+    added,
+    notice_from,
+    restated,
+)
 from claw_tui.store.rules import Rule, rules_from
 from claw_tui.store.sessions import Sessions
 from claw_tui.store.turns import run_of
@@ -111,7 +118,8 @@ class Store:
             case "notice":
                 self._notice(notice_from(data))
             case "shutdown":
-                self.notice("warn", "the engine is shutting down", text(data, "reason"))
+                words = "the engine is shutting down"
+                self.notice("warn", words, text(data, "reason"), code=SHUTDOWN)
             case _:
                 pass
 
@@ -150,6 +158,7 @@ class Store:
 
     def connected(self, hello: Json) -> None:
         self.link, self.link_words = Link.CONNECTED, ""
+        self.notices = [notice for notice in self.notices if notice.code != SHUTDOWN]
         methods = obj(hello.get("features")).get("methods")
         if isinstance(methods, list):
             self.engine.methods = frozenset(str(name) for name in methods)
@@ -250,6 +259,11 @@ class Store:
     ) -> None:
         """Say something on the toast line; the newest is shown, all are kept (200)."""
         self._notice(Notice(code, level, title, words, hint, sticky, ts_ms))
+
+    def dismiss(self) -> None:
+        """What was only said in passing has been on the screen long enough."""
+        self.notices = [notice for notice in self.notices if not notice.passing]
+        self.mark(Pane.TOAST)
 
     def _notice(self, notice: Notice) -> None:
         self.notices = added(self.notices, notice)

@@ -118,8 +118,8 @@ class Banner(Bar):
 
 
 class ToastBar(Bar):
-    """The newest waiting request, else the newest thing the engine or the console said; with
-    `said_only` requests are left to the status line."""
+    """The request that waits longest (the one F2 opens), else the newest thing the engine or the
+    console said; with `said_only` requests are left to the status line."""
 
     said_only = False
 
@@ -129,16 +129,16 @@ class ToastBar(Bar):
         waiting = store.queue.ordered()
         notice = store.notices[-1] if store.notices else None
         if waiting and not self.said_only and not (notice is not None and notice.level == "error"):
-            newest = waiting[-1]
+            first = waiting[0]
             left = [
                 SPACE,
                 ("⏸ ", ink("warn", "b")),
-                (f"{line(newest.kind)}  ", ink("warn")),
-                (reveal_line(newest.command), ink("text")),
-                (f"   {line(short_key(newest.session))}", ink("muted")),
+                (f"{line(first.kind)}  ", ink("warn")),
+                (reveal_line(first.command), ink("text")),
+                (f"   {line(short_key(first.session))}", ink("muted")),
             ]
             key = "a open " if app.facts().mode == "NAV" else "F2 open "
-            wait = countdown(newest.left_ms(app.clock.now_ms()))
+            wait = countdown(first.left_ms(app.clock.now_ms()))
             return row(width, left, [(f"  waits {wait}   ", ink("warn")), (key, ink("key"))])
         if notice is None:
             return spans([SPACE])

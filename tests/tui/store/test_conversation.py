@@ -299,3 +299,17 @@ def test_unknown_and_malformed_events_change_nothing() -> None:
         store.apply("trace", payload)
         store.apply("something.new", payload)
     assert not store.conversation().blocks
+
+
+def test_a_decision_that_the_history_carries_is_kept() -> None:
+    messages = stored("x")
+    result = next(m for m in messages if m.get("role") == "toolResult")
+    for details, words in (
+        ({"approvalId": "a1", "decision": "allow-once"}, "allowed once"),
+        ({"approvalId": "a1", "decision": "deny", "reason": "no"}, "denied: no"),
+        ({"approvalId": "a1", "decision": None}, "expired"),
+        ({"exitCode": 0}, ""),
+    ):
+        result["details"] = details
+        tools = [b.tool for b in blocks_from_history(messages) if b.tool is not None]
+        assert tools[0].decision == words
