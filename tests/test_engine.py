@@ -275,7 +275,8 @@ async def test_a_changed_workspace_file_is_told_with_its_tokens(tmp_path: Path) 
         file = tmp_path / "state" / "workspace" / "USER.md"
         notice = asyncio.create_task(
             operator.event(
-                "notice", lambda p: p["code"] == "workspace-changed" and "USER.md changed (+" in p["title"]
+                "notice",
+                lambda p: p["code"] == "workspace-changed" and "USER.md changed (+" in p["title"],
             )
         )
         while not notice.done():

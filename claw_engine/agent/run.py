@@ -178,9 +178,7 @@ class Execution:
         began, started_ms = self._clock.monotonic(), self._clock.now_ms()
         run = self._run
         settings: Settings = run.settings  # type: ignore[assignment]  # runs.py knows no settings
-        chosen = options(
-            settings, run.agent_id, self._runtime.deps.state_dir, self._message
-        )
+        chosen = options(settings, run.agent_id, self._runtime.deps.state_dir, self._message)
         stopwatch = Stopwatch(self._clock, chosen.timeout_s, self._time_is_up)
         stopwatch.start()
         try:
@@ -275,9 +273,7 @@ class Execution:
 
     def _context_maker(
         self, settings: Settings, chosen: Options, parking: Parking
-    ) -> Callable[
-        [str, str, Callable[[str], None], Callable[[ApprovalRecord], None]], ToolContext
-    ]:
+    ) -> Callable[[str, str, Callable[[str], None], Callable[[ApprovalRecord], None]], ToolContext]:
         deps, run = self._runtime.deps, self._run
 
         def make(

@@ -30,9 +30,7 @@ class Steps:
         """Emit one trace event; field names as in protocol/trace.py."""
         self._seq += 1
         run = self._run
-        self._emit(
-            TraceEvent(run.id, run.session_key, self._seq, self._clock.now_ms(), kind, data)
-        )
+        self._emit(TraceEvent(run.id, run.session_key, self._seq, self._clock.now_ms(), kind, data))
 
     def state(self, new: RunState, reason: str) -> None:
         """Change the run's state, if it is a change."""

@@ -128,9 +128,7 @@ class ToolRound:
             raise
         self._steps.state(RunState.BETWEEN_TOOLS, "tool calls ended")
 
-    async def _finish(
-        self, tasks: list[asyncio.Task[None]], outcomes: Sequence[Outcome]
-    ) -> None:
+    async def _finish(self, tasks: list[asyncio.Task[None]], outcomes: Sequence[Outcome]) -> None:
         """Wait for all calls; once one has ended, words from outside skip those that wait."""
         while waited := {task for task in tasks if not task.done()}:
             between = len(waited) < len(tasks) and self._steering.pending
@@ -148,9 +146,7 @@ class ToolRound:
             finally:
                 signal.cancel()
 
-    async def _settle(
-        self, tasks: list[asyncio.Task[None]], outcomes: Sequence[Outcome]
-    ) -> None:
+    async def _settle(self, tasks: list[asyncio.Task[None]], outcomes: Sequence[Outcome]) -> None:
         for task in tasks:
             task.cancel()
         late = set(tasks)

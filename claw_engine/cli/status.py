@@ -28,9 +28,12 @@ def run(args: Namespace) -> int:
 
 def rows(status: Json, now_ms: int) -> Iterator[tuple[str, str]]:
     """Name and text of each line."""
-    yield "engine", (
-        f"{status.get('version')}, pid {status.get('pid')}, {status.get('mode')}, "
-        f"up {duration(number(status, 'uptimeMs'))}"
+    yield (
+        "engine",
+        (
+            f"{status.get('version')}, pid {status.get('pid')}, {status.get('mode')}, "
+            f"up {duration(number(status, 'uptimeMs'))}"
+        ),
     )
     yield "state", str(status.get("stateDir"))
     yield "model", model_text(part(status, "model"))
@@ -45,14 +48,18 @@ def rows(status: Json, now_ms: int) -> Iterator[tuple[str, str]]:
         left = duration(number(waiting, "nextExpiresAtMs") - now_ms)
         pending = number(waiting, "pending")
         yield "approvals", f"{pending} pending, next expires in {left} (claw approvals list)"
-    yield "lanes", ", ".join(
-        f"{lane.get('lane')} {lane.get('active')}/{lane.get('width')} q{lane.get('queued')}"
-        for lane in items(status, "lanes")
+    yield (
+        "lanes",
+        ", ".join(
+            f"{lane.get('lane')} {lane.get('active')}/{lane.get('width')} q{lane.get('queued')}"
+            for lane in items(status, "lanes")
+        ),
     )
     yield "sessions", str(number(part(status, "sessions"), "count"))
     for notice in items(status, "notices"):
-        yield str(notice.get("level")), " ".join(
-            str(notice[k]) for k in ("title", "hint") if notice.get(k)
+        yield (
+            str(notice.get("level")),
+            " ".join(str(notice[k]) for k in ("title", "hint") if notice.get(k)),
         )
 
 

@@ -187,9 +187,7 @@ class Broadcaster:
 
 def _latest(name: str, payload: Mapping[str, object]) -> WireEvent:
     """An event of which only the newest matters."""
-    return WireEvent(
-        name, payload, OVERHEAD * 4, Delivery.DROPPABLE, group=(name,), merge_key=name
-    )
+    return WireEvent(name, payload, OVERHEAD * 4, Delivery.DROPPABLE, group=(name,), merge_key=name)
 
 
 def approval_event(record: ApprovalRecord) -> WireEvent:

@@ -35,9 +35,7 @@ def check_connect(frame: RequestFrame) -> ConnectParams:
     except InvalidRequest as error:
         raise Refusal(Close.HANDSHAKE, error.title) from None
     if not params.min_protocol <= PROTOCOL_VERSION <= params.max_protocol:
-        raise Refusal(
-            Close.PROTOCOL, "protocol mismatch", {"expectedProtocol": PROTOCOL_VERSION}
-        )
+        raise Refusal(Close.PROTOCOL, "protocol mismatch", {"expectedProtocol": PROTOCOL_VERSION})
     if params.role != "operator":
         raise Refusal(Close.HANDSHAKE, "invalid role")
     return params

@@ -268,9 +268,7 @@ class Bench:
         await self.dispatcher.submit(message)
         return message.id
 
-    async def until(
-        self, kind: TraceKind, run_id: str | None = None, **data: object
-    ) -> TraceEvent:
+    async def until(self, kind: TraceKind, run_id: str | None = None, **data: object) -> TraceEvent:
         """The next event of a kind (and run, and with these data) that was not consumed yet."""
         async with asyncio.timeout(10):
             async for event in self._subscription:

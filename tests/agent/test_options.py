@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from claw_engine.agent.options import TIMEOUT_FIELD, options
-from claw_engine.sessions.routing import workspace_of
 from claw_engine.agent.record import stamped
 from claw_engine.config.sections.agents import AgentDefaults, AgentEntry, AgentsSettings
 from claw_engine.config.settings import Settings
 from claw_engine.inbox.model import InboundMessage
 from claw_engine.paths import StateDir
+from claw_engine.sessions.routing import workspace_of
 
 STATE = StateDir(Path("/state"))
 

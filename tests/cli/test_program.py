@@ -69,9 +69,7 @@ def test_sigterm_ends_it_cleanly(
 def test_engine_stop_ends_it_with_0(
     engine: subprocess.Popen[str], env: Mapping[str, str], tmp_path: Path
 ) -> None:
-    call = claw(
-        env, "call", "engine.stop", '{"when":"now"}', "--state-dir", str(tmp_path / "s")
-    )
+    call = claw(env, "call", "engine.stop", '{"when":"now"}', "--state-dir", str(tmp_path / "s"))
     assert call.returncode == 0
     assert engine.wait(timeout=30) == 0
 

@@ -50,9 +50,7 @@ async def submitted(rig: Rig) -> Submission:
 
 
 @pytest.fixture
-async def shell(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> AsyncIterator[Shell]:
+async def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> AsyncIterator[Shell]:
     rig = Rig(tmp_path)
     await rig.open()
     yield Shell(rig, capsys)
@@ -206,9 +204,7 @@ async def test_a_request_larger_than_a_frame_is_refused_before_it_is_sent(shell:
     assert (await shell.claw("health")).code == 0
 
 
-async def test_an_oversize_message_on_stdin(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_oversize_message_on_stdin(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("é" * (MAX_REQUEST // 2 + 1)))
     said = await shell.claw("agent", "-m", "-")
     assert (said.code, said.err.count("\n")) == (2, 1)

@@ -25,9 +25,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
 
 
 @pytest.fixture(params=["local", "remote"])
-async def make_client(
-    request: pytest.FixtureRequest, rig: Rig
-) -> AsyncIterator[MakeClient]:
+async def make_client(request: pytest.FixtureRequest, rig: Rig) -> AsyncIterator[MakeClient]:
     clients: list[Client] = []
 
     def make(

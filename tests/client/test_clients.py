@@ -252,9 +252,7 @@ async def test_who_subscribes_gets_nothing_twice(client: Client, rig: Rig) -> No
     assert told.payload["data"]["delta"] == "3,"  # type: ignore[index]  # JSON
 
 
-async def test_numbers_run_on_and_a_lost_mailbox_says_read_again(
-    client: Client, rig: Rig
-) -> None:
+async def test_numbers_run_on_and_a_lost_mailbox_says_read_again(client: Client, rig: Rig) -> None:
     events = client.events()
     rig.bus.publish(Notice("a", "info", "A"))
     first = await until(events, "notice")
@@ -321,9 +319,7 @@ async def test_a_time_limit_on_a_call(client: Client, rig: Rig) -> None:
     assert len(rig.intake.submitted) == 1
 
 
-async def test_one_peers_broken_outbox_is_not_anothers(
-    make_client: MakeClient, rig: Rig
-) -> None:
+async def test_one_peers_broken_outbox_is_not_anothers(make_client: MakeClient, rig: Rig) -> None:
     good, bad = make_client(), make_client()
     await good.connect()
     await bad.connect()

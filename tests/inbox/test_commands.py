@@ -97,9 +97,7 @@ async def test_each_writes_its_field(
         ("/status", "Model: fake/one\n"),
     ],
 )
-async def test_bare_and_wrong_ones_change_nothing(
-    bench: MakeBench, text: str, begins: str
-) -> None:
+async def test_bare_and_wrong_ones_change_nothing(bench: MakeBench, text: str, begins: str) -> None:
     b = await bench(ScriptedModel([]))
     assert (await answer(b, text)).startswith(begins)
     assert b.sessions.get(MAIN) is None

@@ -273,9 +273,7 @@ async def test_a_run_cut_by_a_crash_is_marked_and_not_repeated(tmp_path: Path) -
 
 async def test_a_crash_before_the_first_answer_keeps_the_message(tmp_path: Path) -> None:
     root, copy = tmp_path / "state", tmp_path / "copy"
-    dead = await abandoned(
-        root, ScriptedModel([[asyncio.Event()]]), [], TraceKind.CALL_STARTED
-    )
+    dead = await abandoned(root, ScriptedModel([[asyncio.Event()]]), [], TraceKind.CALL_STARTED)
     shutil.copytree(root, copy)
     await dead.stop()
     b = Bench(copy, ScriptedModel([]))

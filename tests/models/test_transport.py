@@ -356,9 +356,7 @@ async def test_tls_to_a_plain_server_says_http(models: Models) -> None:
     ["http://a..b/v1", f"http://{'x' * 64}.example/v1", "http://h:99999/v1", "http://[::1/v1",
      "http://exa mple/v1", "http://*/v1"],
 )  # fmt: skip
-async def test_a_base_url_that_can_never_work_is_a_config_error(
-    models: Models, url: str
-) -> None:
+async def test_a_base_url_that_can_never_work_is_a_config_error(models: Models, url: str) -> None:
     with pytest.raises(ModelConfigError) as caught:
         await ask(models.model(ref(url)), request())
     assert not caught.value.retryable

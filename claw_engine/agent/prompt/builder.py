@@ -97,5 +97,3 @@ def assemble(facts: Facts, files: tuple[Injected, ...]) -> SystemPrompt:
     return SystemPrompt(
         parts, files, sum(len(p.text) for p in parts), sum(estimate(p.text) for p in parts)
     )
-
-

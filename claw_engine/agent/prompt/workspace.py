@@ -123,9 +123,7 @@ def files_for(session_key: str, files: tuple[WorkspaceFile, ...]) -> tuple[Works
     return files
 
 
-def inject(
-    files: Sequence[WorkspaceFile], per_file: int, total: int
-) -> tuple[Injected, ...]:
+def inject(files: Sequence[WorkspaceFile], per_file: int, total: int) -> tuple[Injected, ...]:
     """Shorten files to the limits (characters) and make parts of them. Pure."""
     out: list[Injected] = []
     remaining = total

@@ -66,9 +66,7 @@ def _final(report: RunReport) -> Payload:
     """The second answer. Raises RunFailed unless the run was done."""
     if report.status != "done":
         title, hint = _why(report)
-        raise RunFailed(
-            title, hint=hint, details={"runId": report.run_id, "status": report.status}
-        )
+        raise RunFailed(title, hint=hint, details={"runId": report.run_id, "status": report.status})
     payloads = [{"text": report.text, "mediaUrl": None}] if report.text else []
     return {
         "runId": report.run_id,

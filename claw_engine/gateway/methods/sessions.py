@@ -27,9 +27,7 @@ async def session_rows(parts: GatewayParts) -> list[dict[str, object]]:
     runs: dict[str, list[Run]] = {}
     for run in parts.runs.active():
         runs.setdefault(run.session_key, []).append(run)
-        stored.setdefault(
-            run.session_key, SessionRow(run.session_key, None, run.created_ms, {})
-        )
+        stored.setdefault(run.session_key, SessionRow(run.session_key, None, run.created_ms, {}))
     rows = [_row(row, runs.get(key, [])) for key, row in stored.items()]
     rows.sort(key=lambda row: (-int(str(row["updatedAt"])), str(row["key"])))
     return rows
