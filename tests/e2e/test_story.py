@@ -46,7 +46,7 @@ def test_allow_once_runs_it_and_the_answer_arrives(tmp_path: Path, size: tuple[i
         open_queue(terminal)
         decide(terminal, "y", "nothing waits for you")
         terminal.send("\x1b")
-        terminal.wait_for("printed nothing")
+        terminal.wait_for("finished and")
         assert proof.exists()
     assert results(state)[0]["isError"] is False
 

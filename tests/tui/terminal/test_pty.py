@@ -96,6 +96,8 @@ def test_a_stalled_terminal_does_not_hold_up_leaving(tmp_path: Path) -> None:
 def test_resizing_to_nothing_and_back(tmp_path: Path) -> None:
     with start(tmp_path / "report") as terminal:
         terminal.resize(1, 1)
+        seen = len(terminal.raw)
+        terminal.wait_for(lambda _screen: len(terminal.raw) > seen)
         terminal.resize(120, 40)
         terminal.wait_for(lambda screen: max(map(len, screen.split("\n"))) > 100)
         terminal.send("q")
