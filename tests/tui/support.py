@@ -23,8 +23,8 @@ class Console:
     pilot: Pilot[str]
 
     async def until(self, condition: Callable[[], object], what: str = "") -> None:
-        """Let the loop run until something is so. Fails after 400 turns."""
-        for _ in range(400):
+        """Let the loop run until something is so. Fails after 4,000 turns."""
+        for _ in range(4000):
             if condition():
                 return
             await self.pilot.pause(0.005)
