@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Literal
+
+from msgspec.structs import replace
 
 from claw_engine.agent.options import TIMEOUT_FIELD
 from claw_engine.agent.ports import RunResult, usage_json

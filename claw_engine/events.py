@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import ClassVar
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Event:
+
+class Event(Struct, frozen=True):
     """Base of all events: small values and ids, never live objects."""
 
     topic: ClassVar[str] = ""
@@ -29,8 +29,7 @@ class Event:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Resync(Event):
+class Resync(Event, frozen=True):
     """The mailbox overflowed: `dropped` events are gone, read the state again."""
 
     topic: ClassVar[str] = "resync"
@@ -116,8 +115,7 @@ class EventBus:
             self._by_topic[topic] = rest
 
 
-@dataclass(frozen=True, slots=True)
-class Notice(Event):
+class Notice(Event, frozen=True):
     """Something an operator should see: a banner or a toast.
 
     `code` identifies the kind (a newer notice of one code replaces the older); `level` is info,

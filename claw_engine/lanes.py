@@ -12,8 +12,9 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Literal
+
+from msgspec import Struct
 
 from claw_engine.errors import ClawError
 from claw_engine.events import Event
@@ -38,8 +39,7 @@ class LaneCycle(ClawError):
     code = "INVALID_REQUEST"
 
 
-@dataclass(frozen=True, slots=True)
-class LanesChanged(Event):
+class LanesChanged(Event, frozen=True):
     """Some lane's numbers changed; read `status` again."""
 
     topic: ClassVar[str] = "lanes"
@@ -51,8 +51,7 @@ class LanesChanged(Event):
         return newer
 
 
-@dataclass(frozen=True, slots=True)
-class LaneStatus:
+class LaneStatus(Struct, frozen=True):
     """One global lane. Waits in ms; `parked` runs hold no slot."""
 
     lane: str

@@ -8,25 +8,23 @@ back. Knows no file and no provider.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 Json: TypeAlias = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class TextBlock:
+class TextBlock(Struct, frozen=True):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ThinkingBlock:
+class ThinkingBlock(Struct, frozen=True):
     thinking: str
     signature: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallBlock:
+class ToolCallBlock(Struct, frozen=True):
     """A call the model asked for; `error` says why its arguments could not be read."""
 
     id: str
@@ -35,16 +33,14 @@ class ToolCallBlock:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ImageBlock:
+class ImageBlock(Struct, frozen=True):
     """Base64 image data."""
 
     data: str
     mime_type: str
 
 
-@dataclass(frozen=True, slots=True)
-class OtherBlock:
+class OtherBlock(Struct, frozen=True):
     """A block of a kind we do not know, kept as it was."""
 
     raw: Mapping[str, object]
@@ -53,8 +49,7 @@ class OtherBlock:
 Block: TypeAlias = TextBlock | ThinkingBlock | ToolCallBlock | ImageBlock | OtherBlock
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """Tokens of one model call, as the provider counted them."""
 
     input: int = 0
@@ -74,15 +69,13 @@ class Usage:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class UserMessage:
+class UserMessage(Struct, frozen=True):
     content: tuple[Block, ...]
     timestamp: int = 0
     extra: Mapping[str, object] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class AssistantMessage:
+class AssistantMessage(Struct, frozen=True):
     """`stop_reason`: stop, length, toolUse, error or aborted."""
 
     content: tuple[Block, ...]
@@ -100,8 +93,7 @@ class AssistantMessage:
         return tuple(b for b in self.content if isinstance(b, ToolCallBlock))
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResultMessage:
+class ToolResultMessage(Struct, frozen=True):
     tool_call_id: str
     tool_name: str
     content: tuple[Block, ...]

@@ -5,8 +5,9 @@ Prompt builder, codecs and the prompt view all speak of parts; nothing here know
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class PartKind(StrEnum):
@@ -23,8 +24,7 @@ class PartKind(StrEnum):
     TOOL_RESULT = "tool_result"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One piece of text of a request.
 
     `id` is unique within the request, `source` says where the text comes from (a file path,

@@ -8,8 +8,9 @@ ignores: `claw.sock`, `door.key`, `gateway.lock`, `lanes.json`,
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from claw_engine.errors import ClawError
 
@@ -27,8 +28,7 @@ class StateDirUnusable(ClawError):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class StateDir:
+class StateDir(Struct, frozen=True):
     """The state directory; `root` is absolute."""
 
     root: Path

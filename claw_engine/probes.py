@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
+
+from msgspec import Struct
 
 log = logging.getLogger("claw.engine")
 
@@ -20,8 +21,7 @@ class Health(StrEnum):
     FAIL = "fail"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """One line of the report; `name` says what was looked at, `hint` what helps."""
 
     name: str

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
+
+from msgspec import Struct, field
 
 from claw_engine.errors import ClawError
 from claw_engine.events import Event
@@ -91,8 +92,7 @@ class AbortScope:
             raise RunAborted(self.reason)
 
 
-@dataclass(eq=False)
-class Run:
+class Run(Struct, eq=False):
     """One run. `settings` is the configuration it pinned at its start."""
 
     id: str
@@ -113,8 +113,7 @@ class Run:
         return self.state in ENDED
 
 
-@dataclass(frozen=True, slots=True)
-class RunStateChanged(Event):
+class RunStateChanged(Event, frozen=True):
     topic: ClassVar[str] = "run"
     run_id: str
     session_key: str

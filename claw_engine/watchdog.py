@@ -13,7 +13,8 @@ import threading
 import time
 import traceback
 from collections import deque
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 THRESHOLD_MS = 150
 """A key press answered later than this feels stuck; also the engine's own bound for loop lag."""
@@ -35,8 +36,7 @@ _STACK_FRAMES = 24
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Stall:
+class Stall(Struct, frozen=True):
     """One time the loop did not answer. `stack` is text, innermost call last."""
 
     at: float
@@ -45,8 +45,7 @@ class Stall:
     stack: str
 
 
-@dataclass(frozen=True, slots=True)
-class WatchdogSnapshot:
+class WatchdogSnapshot(Struct, frozen=True):
     """`max_lag_ms` since the start, `last_lag_ms` of the newest answer, the newest stalls."""
 
     max_lag_ms: float

@@ -18,9 +18,10 @@ import termios
 import time
 import uuid as uuid_module
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ParamSpec, Protocol, TypeVar
+
+from msgspec import Struct
 
 from claw_engine.disk import RealDisk as RealDisk
 
@@ -104,8 +105,7 @@ class Spawn(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class World:
+class World(Struct, frozen=True):
     clock: Clock
     ids: Ids
     disk: Disk

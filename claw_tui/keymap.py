@@ -3,13 +3,11 @@ hint line, help page and palette all come from here, so they cannot disagree."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from msgspec import Struct, field
 from textual.binding import Binding, BindingType
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """`where`: any (also while typing), type, nav, pane (view 1), list, talk (conversation),
     card, queue (view 8), rows (pages with a list), runs (interrupted ones), ask (pages that
     take `y`)."""
@@ -254,8 +252,7 @@ def view_bindings() -> list[BindingType]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What decides which keys are worth showing now."""
 
     mode: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from claw_engine.agent.context.hygiene import wire_name
 from claw_engine.messages import Block, TextBlock, ThinkingBlock, ToolCallBlock, Usage
@@ -22,8 +22,7 @@ from claw_engine.world import Ids
 CUT_CALL = "The answer hit its length limit before the arguments of this call were complete."
 
 
-@dataclass(slots=True)
-class _Call:
+class _Call(Struct):
     id: str
     name: str
     arguments: list[str] = field(default_factory=list)

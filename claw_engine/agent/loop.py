@@ -9,7 +9,8 @@ and then becomes a failure that is told once (case PR-03).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from claw_engine.agent.ask import Asker
 from claw_engine.agent.collect import Collector

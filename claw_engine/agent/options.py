@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from claw_engine.agent.ports import Inbound
 from claw_engine.agent.prompt.builder import Limits
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from claw_engine.config.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """`timeout_s` in seconds, 0 = no limit."""
 
     timeout_s: float

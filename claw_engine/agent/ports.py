@@ -6,8 +6,9 @@ The runtime can be lifted out and used with anything that fits these shapes. Wir
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from claw_engine.agent.context.hygiene import Stored
 from claw_engine.messages import Message, Usage
@@ -73,8 +74,7 @@ class Inbound(Protocol):
     def extra(self) -> Mapping[str, object]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class RunError:
+class RunError(Struct, frozen=True):
     """Why a run failed, in words for a person."""
 
     title: str
@@ -84,8 +84,7 @@ class RunError:
         return {"title": self.title, "hint": self.hint}
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+class RunResult(Struct, frozen=True):
     """The end of a run. `status`: done, failed, aborted or interrupted; times in ms.
 
     `usage` counts input of the last call and output of all (agent digest §1.3).

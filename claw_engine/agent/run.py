@@ -10,9 +10,11 @@ import asyncio
 import errno
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claw_engine.agent.ask import Asker
 from claw_engine.agent.context.hygiene import TurnCache, turn_of, turns_of
@@ -78,8 +80,7 @@ _STOPPED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class AgentDeps:
+class AgentDeps(Struct, frozen=True):
     """Everything the runtime is wired to. `abort` stops a run through its supervisor."""
 
     world: World

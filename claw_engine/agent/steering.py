@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 TAKEN_FIELD = "steeredInto"
 """Extra field of a user message that entered a run half-way: that run's id."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Steered:
+class Steered(Struct, frozen=True, eq=False):
     """`run_id` names the message ("" when it stays queued as well); `taken` is told at once when
     the loop takes it."""
 

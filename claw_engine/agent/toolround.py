@@ -11,9 +11,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claw_engine.agent.parking import Parking
 from claw_engine.agent.ports import ToolBox
@@ -48,8 +50,7 @@ MakeContext = Callable[
 """(tool call id, why, output, on_approval) -> context."""
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(Struct):
     """What became of one call; times in ms. `duration_ms` leaves out the waits for the operator."""
 
     call: ToolCallBlock

@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from claw_engine.approvals.fsview import FileId, FsView
 from claw_engine.approvals.policy import Rule
@@ -21,8 +22,7 @@ from claw_engine.approvals.wrappers import base_name
 _NEVER = frozenset(Kind) - {Kind.PLAIN, Kind.LAUNCHER}
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """The rule that allows a step, or None; `why` says it in a short sentence either way."""
 
     rule: Rule | None

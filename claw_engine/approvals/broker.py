@@ -11,8 +11,9 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from claw_engine.approvals import records
 from claw_engine.approvals.errors import (

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from claw_engine.approvals.allowlist import Match, match_step, step_blocker
 from claw_engine.approvals.binding import bind
@@ -35,16 +36,14 @@ class Answer(StrEnum):
     DENY = "deny"
 
 
-@dataclass(frozen=True, slots=True)
-class RuleUse:
+class RuleUse(Struct, frozen=True):
     """A rule that allowed a part of a command, and the real path it allowed."""
 
     rule: Rule
     resolved: str
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """The decision and all that a card shows of it.
 
     `enforced_argv` is set when rules allowed the command: run exactly this, each program by its

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from claw_engine.approvals.model import ApprovalRecord
 from claw_engine.events import Event
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalRequested(Event):
+class ApprovalRequested(Event, frozen=True):
     """A person is asked; published after the request is on disk."""
 
     topic: ClassVar[str] = "approval"
     record: ApprovalRecord
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalResolved(Event):
+class ApprovalResolved(Event, frozen=True):
     """A request was decided, expired or cancelled; published after that is on disk."""
 
     topic: ClassVar[str] = "approval"

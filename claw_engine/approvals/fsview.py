@@ -10,9 +10,10 @@ import hashlib
 import os
 import stat
 from collections import OrderedDict
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
 
 # Above this a file is identified by size, times and both ends instead of all of its bytes.
 FULL_HASH_BYTES = 16 * 1024 * 1024
@@ -21,8 +22,7 @@ _SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/")
 _LOCAL = "/usr/local/"
 
 
-@dataclass(frozen=True, slots=True)
-class FileId:
+class FileId(Struct, frozen=True):
     """A regular file as found; `real` is its path with all symlinks resolved."""
 
     real: str

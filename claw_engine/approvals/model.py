@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 
 class ApprovalKind(StrEnum):
@@ -32,8 +33,7 @@ class Status(StrEnum):
     EXPIRED = "expired"
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentView:
+class SegmentView(Struct, frozen=True):
     """One simple command of a command line, as the card shows it.
 
     `resolved` is the real path of its program, `rule` the pattern that allows it, `why` a short
@@ -48,8 +48,7 @@ class SegmentView:
     risks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AlwaysOffer:
+class AlwaysOffer(Struct, frozen=True):
     """What "always" would store; empty patterns come with a `refusal` that says why not."""
 
     patterns: tuple[str, ...] = ()
@@ -58,8 +57,7 @@ class AlwaysOffer:
     recent_matches: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BoundFile:
+class BoundFile(Struct, frozen=True):
     """A file whose identity and content an approval is about; sha256 in hex, None = too large."""
 
     path: str
@@ -69,8 +67,7 @@ class BoundFile:
     ino: int
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(Struct, frozen=True):
     """What exactly was approved; checked again right before it happens."""
 
     command: str
@@ -81,8 +78,7 @@ class Binding:
     files: tuple[BoundFile, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalAsk:
+class ApprovalAsk(Struct, frozen=True):
     """A question to the operator. `why` are the model's own words before the call."""
 
     kind: ApprovalKind
@@ -105,8 +101,7 @@ class ApprovalAsk:
     always: AlwaysOffer = AlwaysOffer()
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalRecord:
+class ApprovalRecord(Struct, frozen=True):
     """A question and what became of it. Times in ms since the epoch."""
 
     id: str
@@ -121,8 +116,7 @@ class ApprovalRecord:
     ran: Mapping[str, object] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """The end of a wait: `decision` None means nobody answered (`reason` says how it ended)."""
 
     record: ApprovalRecord

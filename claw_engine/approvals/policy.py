@@ -6,8 +6,10 @@ a permission mode is ours: one more word that makes such a value stricter or loo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 
 class Security(StrEnum):
@@ -39,8 +41,7 @@ class PermissionMode(StrEnum):
     """Nothing asks, for a limited time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """An allowlist entry.
 
     `pattern` is a real path or a glob over real paths. `content_hash` (sha256 hex) binds a
@@ -61,8 +62,7 @@ class Rule:
         return "*" in self.pattern or "?" in self.pattern
 
 
-@dataclass(frozen=True, slots=True)
-class ExecPolicy:
+class ExecPolicy(Struct, frozen=True):
     """What `evaluate` decides by. The default is a fresh install: nothing runs unasked."""
 
     security: Security = Security.ALLOWLIST

@@ -7,8 +7,10 @@ Folding the lines in order gives the records back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
 from typing import cast
+
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from claw_engine.approvals.model import (
     AlwaysOffer,
@@ -27,9 +29,8 @@ Json = Mapping[str, object]
 
 def requested_line(record: ApprovalRecord) -> dict[str, object]:
     """The line that opens a record."""
-    ask = asdict(record.ask)
-    ask["kind"] = record.ask.kind.value
-    ask["always"]["recent_matches"] = ()  # a view of this same file
+    always = replace(record.ask.always, recent_matches=())  # a view of this same file
+    ask = to_builtins(replace(record.ask, always=always))
     return {
         "type": "requested",
         "id": record.id,

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from claw_engine.approvals.fsview import FileId, FsView
 from claw_engine.approvals.programs import Kind, classify, is_builtin
@@ -21,8 +22,7 @@ MAX_INNER_DEPTH = 3
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """A program word and the file it leads to; `path` is where it was found, before symlinks."""
 
     word: str
@@ -30,8 +30,7 @@ class Program:
     file: FileId
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """A segment as it would run: in which directory, which programs, what kind of thing.
 
     `programs[i]` belongs to `unwrapped.programs[i]`; None when no file was found. `kind` is the
@@ -53,8 +52,7 @@ class Step:
         return self.programs[-1] if self.programs else None
 
 
-@dataclass(slots=True)
-class Resolver:
+class Resolver(Struct):
     """Looks programs up as a shell in `cwd` with `env` would."""
 
     cwd: str

@@ -10,8 +10,10 @@ import copy
 import json
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claw_engine.approvals.policy import Ask, ExecPolicy, Rule, Security
 
@@ -23,8 +25,7 @@ _FIELDS = ("security", "ask", "askFallback")
 Json = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class RuleFile:
+class RuleFile(Struct, frozen=True):
     """A parsed file. `problem` says why its text counts as empty; None when it was read."""
 
     data: Json

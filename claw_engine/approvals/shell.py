@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from claw_engine.approvals.hidden import hidden_problems
 from claw_engine.approvals.wordlist import words
@@ -34,8 +35,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[[^\]]*\])?\+?=")
 _REDIRECT = re.compile(r"<<<|<<-?|<>|<&|<|>>|>\||>&|>")
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """One simple command: its source text, its words without quotes, and what is not literal.
 
     `expansions` are the pieces that the shell would replace when it runs (`$HOME`, `*`, `~`);
@@ -48,8 +48,7 @@ class Segment:
     assignments: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(Struct, frozen=True):
     """A split command line. `operators[i]` joins `segments[i]` and `segments[i + 1]`.
 
     `problems` are plain words; when there is any, segments are a best effort for display only.

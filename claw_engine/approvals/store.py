@@ -12,8 +12,10 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claw_engine.approvals import rulefile
 from claw_engine.approvals.errors import RulesError
@@ -29,8 +31,7 @@ log = logging.getLogger(__name__)
 _Identity = tuple[int, int, int, int] | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(Struct, frozen=True):
     """The file as read: `pins` are hashes (by rule id) seen first and not written yet."""
 
     identity: _Identity

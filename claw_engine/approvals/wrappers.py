@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from claw_engine.approvals.programs import WRAPPERS
 
@@ -19,8 +20,7 @@ _BUFFER = re.compile(r"-[ioe](?:L|0|\d+[KMG]?)|--(?:input|output|error)=(?:L|0|\
 _SIGNAL = re.compile(r"(?:SIG)?[A-Z0-9+]{1,12}")
 
 
-@dataclass(frozen=True, slots=True)
-class Unwrapped:
+class Unwrapped(Struct, frozen=True):
     """Indexes of the program words in an argv, outermost wrapper first, the real program last.
 
     `problem` is set when a wrapper could not be looked through; then the last index is that

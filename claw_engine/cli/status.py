@@ -1,4 +1,4 @@
-"""`claw status`: one screen, quickly: this path imports neither asyncio nor dataclasses."""
+"""`claw status`: one screen, quickly: this path imports neither asyncio nor a class library."""
 
 from __future__ import annotations
 

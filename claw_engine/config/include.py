@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from claw_engine.config.parse import (
     MAX_BYTES,
@@ -27,8 +28,7 @@ MAX_DEPTH = 10
 KEY = "$include"
 
 
-@dataclass(slots=True)
-class Includer:
+class Includer(Struct):
     """Resolves one configuration; `documents` collects every file that was read."""
 
     root: Path

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claw_engine.config.parse import read_plain
 from claw_engine.config.problems import Banner, ConfigError, KeyPath, Problem, ProblemKind
@@ -22,8 +24,7 @@ if TYPE_CHECKING:
     from claw_engine.world import World
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """The settings in force and what is to be said about them.
 
     `raw_hash` is the SHA-256 (hex) of the file's text as it is now, also when it is not in
@@ -37,8 +38,7 @@ class Loaded:
     files: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Reloaded:
+class Reloaded(Struct, frozen=True):
     """Outcome of a reload: `changed` leaf paths, empty when the generation stayed."""
 
     loaded: Loaded

@@ -9,11 +9,11 @@ import errno
 import math
 import re
 import stat
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pyjson5
+from msgspec import Struct
 
 from claw_engine.config.problems import KeyPath, Problem, ProblemKind
 
@@ -58,14 +58,13 @@ def read_plain(reader: Reader, path: Path) -> bytes:
     return reader.read_bytes(path)
 
 
-@dataclass(slots=True)
-class Document:
+class Document(Struct):
     """One file's text. `mount` is where an included file sits in the whole; spans come lazily."""
 
     file: str
     text: str
     mount: KeyPath = ()
-    _spans: SpanMap | None = field(default=None, repr=False)
+    _spans: SpanMap | None = None
 
     @property
     def spans(self) -> SpanMap:

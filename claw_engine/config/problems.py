@@ -6,9 +6,10 @@ Values only: nothing here reads a file or knows a section.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
+
+from msgspec import Struct
 
 from claw_engine.errors import ClawError
 
@@ -33,8 +34,7 @@ _FATAL = frozenset({ProblemKind.SYNTAX, ProblemKind.INCLUDE, ProblemKind.WRONG_T
 _WARNINGS = frozenset({ProblemKind.UNKNOWN_KEY, ProblemKind.IGNORED_NAME, ProblemKind.STORAGE})
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """One finding. `line` and `column` count from 1; 0 when the place is not in a file.
 
     `fatal` means that the file as a whole is not used; otherwise only the named key is set aside
@@ -64,8 +64,7 @@ class Problem:
         return ": ".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Banner:
+class Banner(Struct, frozen=True):
     """A sticky notice: the configuration in force is not the one in the file.
 
     `diff` is a redacted unified diff from the configuration in force to the file.

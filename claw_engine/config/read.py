@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 from claw_engine.config.parse import (
     Document,
@@ -42,8 +43,7 @@ _POLICY = frozenset({"tools", "claw", "approvals"})
 _PATH_KEYS = ("dir", "path", "paths", "file", "root", "workspace")
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """What one pass found; `settings` is None when the files cannot be used."""
 
     settings: Settings | None
@@ -60,8 +60,7 @@ class Reading:
         return next((problem for problem in self.problems if problem.fatal), None)
 
 
-@dataclass(slots=True)
-class ConfigReader:
+class ConfigReader(Struct):
     """Reads `path` with `env` (the process environment plus `.env`) as surroundings."""
 
     path: Path

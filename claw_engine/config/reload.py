@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from claw_engine.config.mounts import eventless_kind, mount_table
 from claw_engine.config.snapshot import (
@@ -28,22 +29,19 @@ _POLLING_CODE = "watch-polling"
 _LOOP_CODE = "watch-symlink-loop"
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigFileChanged:
+class ConfigFileChanged(Struct, frozen=True):
     """A configuration file (or one it includes, or `.env`) appeared, changed or vanished."""
 
     paths: tuple[Path, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceFilesChanged:
+class WorkspaceFilesChanged(Struct, frozen=True):
     """Markdown files of a workspace appeared, changed or vanished."""
 
     paths: tuple[Path, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WatchReport:
+class WatchReport(Struct, frozen=True):
     """Something the operator should know about watching itself. Each is told once."""
 
     code: str

@@ -6,9 +6,9 @@ A run pins the object it started with; a reload makes a new one. Nothing here re
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TypeVar
 
+from msgspec import Struct, field
 from pydantic import ValidationError
 
 from claw_engine.config.problems import KeyPath, ProblemKind
@@ -33,15 +33,15 @@ from claw_engine.config.variables import Finding
 S = TypeVar("S", bound=Section)
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """Everything the engine reads from configuration.
 
     `raw` is the file as written, includes merged, references unresolved, unknown keys kept;
     `resolved` the same with references resolved (holds secrets). `env` is the environment with
     the `.env` file and the `env` block under it. `resolved_env_names` are the variables that
     `${VAR}` references used, without ordinary ones like HOME: children must not see them, nor
-    any value of `secret_values`. None of the mappings may be changed.
+    any value of `secret_values`. None of the mappings may be changed;
+    most of them hold secrets, so none prints.
     """
 
     generation: int = 0
@@ -58,15 +58,17 @@ class Settings:
     permission_mode: PermissionMode = "guarded"
     resume: ResumePolicy = "ask"
     durability: Durability = "power"
-    raw: Mapping[str, object] = field(default_factory=dict, repr=False)
-    resolved: Mapping[str, object] = field(default_factory=dict, repr=False)
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    raw: Mapping[str, object] = field(default_factory=dict)
+    resolved: Mapping[str, object] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
     resolved_env_names: frozenset[str] = frozenset()
-    secret_values: frozenset[str] = field(default_factory=frozenset, repr=False)
+    secret_values: frozenset[str] = frozenset()
+
+    def __repr__(self) -> str:
+        return f"Settings(generation={self.generation})"
 
 
-@dataclass(slots=True)
-class Sections:
+class Sections(Struct):
     """Validates the sections of one resolved configuration and gathers what is wrong."""
 
     resolved: Mapping[str, object]

@@ -10,9 +10,10 @@ import errno
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 T = TypeVar("T")
 
@@ -20,16 +21,14 @@ Stamp = tuple[int, int, int, int]
 """Modified and changed time (ns), size (bytes), inode."""
 
 
-@dataclass(frozen=True, slots=True)
-class WatchTargets:
+class WatchTargets(Struct, frozen=True):
     """`config` names files; of each folder in `workspaces` the `*.md` files are followed."""
 
     config: tuple[Path, ...] = ()
     workspaces: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """Stamps of the files that are there. `loops` are paths that are circles of symlinks."""
 
     config: dict[Path, Stamp] = field(default_factory=dict)

@@ -8,9 +8,9 @@ there is something to report or to write.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
 import pyjson5
+from msgspec import Struct, field
 
 from claw_engine.config.parse import MAX_DEPTH
 from claw_engine.config.problems import KeyPath
@@ -30,8 +30,7 @@ class ScanError(ValueError):
         self.offset = offset
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """Offsets in characters. `key_start` is the key's first character (the value's in a list).
 
     `children` are the steps below, in the order of the text (a repeated key once: the last wins).
@@ -43,8 +42,7 @@ class Span:
     children: tuple[str | int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SpanMap:
+class SpanMap(Struct, frozen=True):
     """All spans of one text."""
 
     text: str

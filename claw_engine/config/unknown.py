@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from claw_engine.config.known_keys import known_keys
 from claw_engine.config.problems import KeyPath
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownKey:
+class UnknownKey(Struct, frozen=True):
     """`path` ends in the unknown name; `nearest` is a valid name there, if one is close."""
 
     path: KeyPath

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from claw_engine.config.problems import KeyPath, ProblemKind
 from claw_engine.config.secret_names import is_secret_name
@@ -32,8 +33,7 @@ _REFUSED_PREFIXES = ("DYLD_", "LD_", "BASH_FUNC_")
 _ORDINARY_PREFIXES = ("XDG_", "LC_")
 
 
-@dataclass(slots=True)
-class Finding:
+class Finding(Struct):
     """A place to report; the loader adds file, line and column."""
 
     kind: ProblemKind
@@ -41,8 +41,7 @@ class Finding:
     message: str
 
 
-@dataclass(slots=True)
-class Substitution:
+class Substitution(Struct):
     """What a pass over the configuration used and missed."""
 
     env: Mapping[str, str]

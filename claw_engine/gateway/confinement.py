@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import socket
 import struct
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 RUN_MARK = b"CLAW_RUN_ID="
 MAX_ANCESTORS = 64
@@ -16,8 +17,7 @@ MAX_ANCESTORS = 64
 _UCRED = struct.Struct("3i")
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Struct, frozen=True):
     """The peer when it connected; `pid` 0 = unknown (another pid namespace)."""
 
     pid: int

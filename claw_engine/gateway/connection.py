@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from claw_engine.gateway.close import Close
 from claw_engine.gateway.handshake import Refusal, check_connect
@@ -34,37 +35,32 @@ MAX_HANDSHAKE = 64 * 1024
 """Bytes of the first frame: nobody who has not proved anything makes us read more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(Struct, frozen=True):
     """Write this frame."""
 
     frame: ResponseFrame | EventFrame
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """The handshake is done: answer request `request_id` with hello-ok, then serve."""
 
     request_id: str
     identity: Identity
 
 
-@dataclass(frozen=True, slots=True)
-class Serve:
+class Serve(Struct, frozen=True):
     """Dispatch this request."""
 
     request: RequestFrame
 
 
-@dataclass(frozen=True, slots=True)
-class Ignored:
+class Ignored(Struct, frozen=True):
     """Text that is no JSON, after the handshake: worth a log line, nothing more."""
 
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Struct, frozen=True):
     """Close after what was sent before; `reason` says more than `why` does."""
 
     why: Close

@@ -10,7 +10,8 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from claw_engine.errors import ClawError
 from claw_engine.gateway.broadcast import Broadcaster
@@ -45,8 +46,7 @@ MAX_IN_FLIGHT = 256
 Hello = Callable[[Peer], Awaitable[Mapping[str, object]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Shop:
+class Shop(Struct, frozen=True):
     """What every session at the door shares. `tasks` holds requests being answered."""
 
     clock: Clock

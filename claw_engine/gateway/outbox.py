@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from claw_engine.gateway.wire_events import Delivery, WireEvent
 
@@ -19,20 +20,17 @@ SOFT_LIMIT = 4 * 1024 * 1024
 HARD_LIMIT = 8 * 1024 * 1024
 
 
-@dataclass(slots=True)
-class _Waiting:
+class _Waiting(Struct):
     event: WireEvent
 
 
-@dataclass(slots=True, eq=False)
-class Slot:
+class Slot(Struct, eq=False):
     """The place of an answer that is still being encoded; nothing behind it leaves before it."""
 
     line: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(Struct, frozen=True):
     """An event with the number it left under."""
 
     event: WireEvent

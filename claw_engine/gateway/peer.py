@@ -5,7 +5,7 @@ It must not know whether a socket or the console's own process is behind it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from claw_engine.gateway.outbox import Outbox
 from claw_engine.gateway.wire_events import Audience, WireEvent
@@ -15,8 +15,7 @@ CAP_TOOLS = "tool-events"
 CAP_TRACE = "trace"
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """What a client said of itself and what it was granted.
 
     A `confined` client descends from one of our own runs: it may ask for `health`, nothing else.

@@ -7,8 +7,9 @@ they are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
+
+from msgspec import Struct
 
 from claw_engine.approvals.model import ApprovalRecord, Decision
 from claw_engine.approvals.policy import PermissionMode, Rule
@@ -20,8 +21,7 @@ from claw_engine.runs import Runs
 from claw_engine.world import Clock, Ids
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
+class Submission(Struct, frozen=True):
     """A message for a session. `run_id` is the caller's idempotency key; `timeout_s` seconds."""
 
     run_id: str
@@ -32,8 +32,7 @@ class Submission:
     timeout_s: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunReport:
+class RunReport(Struct, frozen=True):
     """How a run ended. Times in ms; `error` is title and hint."""
 
     run_id: str
@@ -75,8 +74,7 @@ class Intake(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRow:
+class SessionRow(Struct, frozen=True):
     """What the session list knows of one session; `updated_at` in ms."""
 
     key: str
@@ -86,8 +84,7 @@ class SessionRow:
     """Optional fields of the row: displayName, model, totalTokens, abortedLastRun, …"""
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """A conversation as JSON messages, oldest first."""
 
     session_id: str | None
@@ -221,8 +218,7 @@ class HostPort(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class GatewayParts:
+class GatewayParts(Struct, frozen=True):
     """Everything the gateway is wired to."""
 
     clock: Clock

@@ -7,8 +7,9 @@ looks up and what `hello-ok.features` lists. It must not know transports.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from claw_engine.gateway.peer import Peer
 from claw_engine.gateway.validate import Params, check
@@ -19,8 +20,7 @@ P = TypeVar("P", bound=Params)
 Payload: TypeAlias = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One request being answered: who asks, and how to send a first of two answers."""
 
     peer: Peer
@@ -30,8 +30,7 @@ class Call:
 Handler: TypeAlias = Callable[[Call, P], Awaitable[Payload]]
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(Struct, frozen=True):
     """`run` checks the parameters, then acts; it returns the payload of the (final) answer.
 
     Raises InvalidParams, or the ClawError with which the handler refuses.

@@ -7,7 +7,8 @@ gateway digest §1.8-1.9. Texts are cumulative within one model call, as there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from claw_engine.gateway.wire_events import OVERHEAD, Audience, Delivery, WireEvent
 from claw_engine.protocol.trace import TraceEvent, TraceKind
@@ -19,8 +20,7 @@ _STOP_REASON = {"user": "rpc", "aborted": "rpc", "interrupted": "restart"}
 """OpenClaw's word for why a run was stopped, where it is not ours."""
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     session_key: str
     seq: int = 0
     call_id: str = ""

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 OVERHEAD = 256
 """Bytes that an event costs besides its text: an estimate that keeps the books of an outbox."""
@@ -35,13 +37,17 @@ class Audience(StrEnum):
     """Everyone but clients with the cap `trace`, which get the same tokens there."""
 
 
-@dataclass(slots=True)
-class _Cache:
+class _Cache(Struct, eq=False):
     body: bytes | None = None
 
+    def __eq__(self, other: object) -> bool:
+        """What was already encoded is no part of an event's value."""
+        return isinstance(other, _Cache)
 
-@dataclass(frozen=True, slots=True)
-class WireEvent:
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
+
+class WireEvent(Struct, frozen=True):
     """One event for clients.
 
     `cost` is an estimate in bytes. `numbered` events take the connection's next `seq`; targeted
@@ -59,7 +65,7 @@ class WireEvent:
     session_key: str = ""
     group: Hashable | None = None
     merge_key: Hashable | None = None
-    _cache: _Cache = field(default_factory=_Cache, compare=False, repr=False)
+    _cache: _Cache = field(default_factory=_Cache)
 
     def line(self, seq: int | None) -> bytes:
         """The event as one line of JSON, with the connection's number."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from claw_engine.inbox.model import InboundMessage
 from claw_engine.inbox.rules import without_directive
@@ -48,8 +49,7 @@ def is_stop_phrase(text: str) -> bool:
     return " ".join(text.strip(_EDGES).lower().split()) in STOP_WORDS
 
 
-@dataclass(frozen=True, slots=True)
-class CommandCall:
+class CommandCall(Struct, frozen=True):
     """A command as typed; `args` is the rest of the message."""
 
     name: str
@@ -61,15 +61,13 @@ class CommandCall:
         return self.message.session_key
 
 
-@dataclass(frozen=True, slots=True)
-class Forward:
+class Forward(Struct, frozen=True):
     """The command did its part; `text` is a message for the model."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """`name` with its slash, `summary` one line for /help; `run` gives the answer's text, or what
     is to be forwarded. `aliases` are other names."""
 

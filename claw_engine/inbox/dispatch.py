@@ -11,8 +11,10 @@ import itertools
 import logging
 from collections import OrderedDict
 from collections.abc import Coroutine
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claw_engine.agent.ports import RunResult
 from claw_engine.agent.run import TRUSTED_SOURCES
@@ -60,8 +62,7 @@ class QueueFull(ClawError):
     retryable = True
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
+class Submitted(Struct, frozen=True):
     """What became of a message at the door. `run_ids` are the runs that a stop hit."""
 
     run_id: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from claw_engine.agent.ports import RunError, RunResult
 from claw_engine.agent.steps import Steps
@@ -15,8 +16,7 @@ from claw_engine.runs import Run
 ROUTE_FIELDS = ("channel", "to", "accountId", "threadId")
 
 
-@dataclass(eq=False, slots=True)
-class Entry:
+class Entry(Struct, eq=False):
     """`lead` is the entry whose run answers this one too; `why` says why it gets no answer."""
 
     message: InboundMessage

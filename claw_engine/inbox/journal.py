@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from claw_engine.inbox.ledger import Json, Ledger, accepted_record, mark_record
 from claw_engine.inbox.model import Accepted, InboundMessage, Mark, Recovered
@@ -31,8 +32,7 @@ SLICE = 64 * 1024
 """Bytes parsed before other tasks get a turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(Struct, frozen=True):
     record: Json
     accepted: Accepted | None = None
     mark: tuple[str, Mark] | None = None

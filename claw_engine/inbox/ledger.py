@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from claw_engine.errors import ClawError
 from claw_engine.inbox.model import Accepted, InboundMessage, Mark, inbound_from_json
@@ -27,8 +28,7 @@ class JournalTooNew(ClawError):
     """A newer version wrote the journal; reading it as ours would lose messages."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(Struct, frozen=True):
     """A finished message: enough to recognise a repeat. `ts` is the wall ms of its acceptance."""
 
     seq: int

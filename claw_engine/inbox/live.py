@@ -8,7 +8,8 @@ tells the story.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from claw_engine.protocol.trace import DELTA_OWNER, TraceEvent, TraceKind
 from claw_engine.world import Clock
@@ -18,8 +19,7 @@ OUTPUT_CHARS = 64 * 1024
 """Characters of output kept a tool call."""
 
 
-@dataclass(slots=True)
-class _Slot:
+class _Slot(Struct):
     """One event, or the merged deltas of one owner; `last` is the newest event of it."""
 
     last: TraceEvent
@@ -54,8 +54,7 @@ class _Slot:
         )  # fmt: skip
 
 
-@dataclass(slots=True)
-class _Live:
+class _Live(Struct):
     session_key: str
     slots: list[_Slot] = field(default_factory=list)
     newest_call: _Slot | None = None

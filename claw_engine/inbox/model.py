@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True)
-class InboundMessage:
+
+class InboundMessage(Struct, frozen=True):
     """A message as it was handed in.
 
     `id` is the run id and the idempotency key, `source` says where it came from (console, cli,
@@ -70,8 +70,7 @@ class Mark(StrEnum):
         return self is not Mark.STARTED
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Struct, frozen=True):
     """A message that is on disk. `seq` orders all acceptances, across restarts; `ts` is wall ms.
 
     `repeat` is True when this id had been accepted before: no second run; `state` is then what is
@@ -81,16 +80,15 @@ class Accepted:
     seq: int
     ts: int
     message: InboundMessage
-    repeat: bool = field(default=False, compare=False)
-    state: str = field(default="accepted", compare=False)
+    repeat: bool = False
+    state: str = "accepted"
 
     @property
     def id(self) -> str:
         return self.message.id
 
 
-@dataclass(frozen=True, slots=True)
-class Recovered:
+class Recovered(Struct, frozen=True):
     """What a dead engine left: messages never begun, runs cut short (both oldest first), and
     sentences about damage that was mended."""
 

@@ -5,8 +5,9 @@ Fields in OpenClaw's spelling: `thinkingLevel`, `providerOverride`, `modelOverri
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from claw_engine.inbox.model import InboundMessage
 from claw_engine.sessions.entry import SessionEntry

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from claw_engine.agent.ports import Conversation
 from claw_engine.agent.run import AgentRuntime
@@ -40,8 +41,7 @@ class ApprovalCanceller(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchDeps:
+class DispatchDeps(Struct, frozen=True):
     """Everything the dispatcher is wired to. `settings` gives the newest generation."""
 
     world: World

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from claw_engine.inbox.queue_modes import (
     Drop,
@@ -32,8 +33,7 @@ _DURATION = re.compile(r"^(\d+(?:\.\d+)?)(ms|s|m|h)?$", re.IGNORECASE)
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
 
-@dataclass(frozen=True, slots=True)
-class Directive:
+class Directive(Struct, frozen=True):
     """What a `/queue` said. `reset` clears the session's own settings; `bad` names what was not
     understood; `rest` is the message without the directive."""
 

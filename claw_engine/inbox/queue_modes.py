@@ -7,9 +7,11 @@ the model. Knows no run, no disk and no task. Rules: gateway digest §4.2-4.3.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Generic, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 T = TypeVar("T")
 
@@ -65,8 +67,7 @@ def drop_of(word: str) -> Drop | None:
     return next((drop for drop in Drop if drop.value == word), None)
 
 
-@dataclass(frozen=True, slots=True)
-class QueueRules:
+class QueueRules(Struct, frozen=True):
     """In force for one message. `debounce_ms` in ms, `cap` in messages."""
 
     mode: QueueMode = QueueMode.COLLECT
@@ -75,8 +76,7 @@ class QueueRules:
     drop: Drop = Drop.SUMMARIZE
 
 
-@dataclass(frozen=True, slots=True)
-class QueueOverride:
+class QueueOverride(Struct, frozen=True):
     """Settings that somebody gave for a session or a message; None leaves what is below."""
 
     mode: QueueMode | None = None
@@ -123,8 +123,7 @@ def decide(mode: QueueMode, *, busy: bool, steerable: bool) -> Action:
             return Action.ENQUEUE
 
 
-@dataclass(frozen=True, slots=True)
-class Batch(Generic[T]):
+class Batch(Struct, Generic[T], frozen=True):
     """What one run answers: whole messages, and those of which only a line is left."""
 
     items: tuple[T, ...]
@@ -138,23 +137,20 @@ class Batch(Generic[T]):
         return (*self.summarized, *self.items)
 
 
-@dataclass(frozen=True, slots=True)
-class Pushed(Generic[T]):
+class Pushed(Struct, Generic[T], frozen=True):
     """What a push did to the queue: `dropped` get no answer, `summarized` only a line of one."""
 
     dropped: tuple[T, ...] = ()
     summarized: tuple[T, ...] = ()
 
 
-@dataclass(slots=True)
-class _Item(Generic[T]):
+class _Item(Struct, Generic[T]):
     value: T
     route: Hashable
     text: str
 
 
-@dataclass(slots=True)
-class FollowUps(Generic[T]):
+class FollowUps(Struct, Generic[T]):
     """The waiting messages of one session. The rules of the newest message hold for all."""
 
     rules: QueueRules = field(default_factory=QueueRules)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from claw_engine.agent.options import local_timezone
 from claw_engine.agent.ports import Conversation, RunError, RunResult
@@ -142,8 +143,7 @@ async def begun(deps: DispatchDeps, messages: Sequence[Accepted]) -> tuple[Accep
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Interrupted:
+class Interrupted(Struct, frozen=True):
     """How a run stands after a restart. `lead_id` is the run that was to answer the message;
     `resumed` means that it had been taken up again before."""
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import MutableMapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claw_engine.agent.record import RESUMED_FIELD
 from claw_engine.errors import ClawError, InvalidRequest
@@ -33,8 +35,7 @@ RESUME_NOTE = (
 _SHOWN = 200
 
 
-@dataclass(eq=False, slots=True)
-class _Waiting:
+class _Waiting(Struct, eq=False):
     """A run that waits for a decision, with all messages it was to answer."""
 
     lead: InboundMessage

@@ -5,8 +5,9 @@ Pure; order of precedence: gateway digest §4.3.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from claw_engine.inbox.model import InboundMessage
 from claw_engine.inbox.queue_directive import entry_fields, find, override_of_entry

@@ -7,8 +7,9 @@ Effects: agent digest §10.4.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from claw_engine.errors import ClawError
 from claw_engine.inbox.commands import Command, CommandCall, Commands, Forward
@@ -45,8 +46,7 @@ class SessionBusy(ClawError):
     retryable = True
 
 
-@dataclass(frozen=True, slots=True)
-class SessionCommands:
+class SessionCommands(Struct, frozen=True):
     """`named` turns a model's name into a model; `reset` starts a session anew."""
 
     deps: DispatchDeps

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claw_engine.agent.ports import RunError, RunResult
 from claw_engine.agent.record import RUN_IDS_FIELD
@@ -31,8 +33,7 @@ from claw_engine.world import Timer
 log = logging.getLogger("claw.inbox")
 
 
-@dataclass(eq=False, slots=True)
-class Case:
+class Case(Struct, eq=False):
     """One supervised run. `members` are the messages it answers, its own first; of `summarized`
     ones only a line; `lost` counts what left no line."""
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from claw_engine.agent.ports import RunError, RunResult
 from claw_engine.agent.steering import Steered
@@ -37,8 +38,7 @@ _SHORTENED = (
 )
 
 
-@dataclass(eq=False, slots=True)
-class _Talk:
+class _Talk(Struct, eq=False):
     key: str
     queue: FollowUps[Entry] = field(default_factory=FollowUps)
     cases: dict[str, Case] = field(default_factory=dict)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Protocol, TypeAlias
+
+from msgspec import Struct, field
 
 from claw_engine.errors import ClawError
 from claw_engine.messages import Usage
@@ -19,20 +20,22 @@ from claw_engine.parts import Part
 REHEARSAL_PROVIDER = "rehearsal"
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRef:
+class ModelRef(Struct, frozen=True):
     """A model that can be called. Token limits in tokens; `api_key` and `headers` never print."""
 
     provider: str
     id: str
     api: str
     base_url: str | None = None
-    api_key: str | None = field(default=None, repr=False)
+    api_key: str | None = None
     context_window: int = 200_000
     max_tokens: int | None = None
     reasoning: bool = False
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict)
     cost: Mapping[str, float] | None = None
+
+    def __repr__(self) -> str:
+        return f"ModelRef({self.name!r}, api={self.api!r}, base_url={self.base_url!r})"
 
     @property
     def name(self) -> str:
@@ -45,8 +48,7 @@ class ModelRef:
         return self.provider != REHEARSAL_PROVIDER
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSpec:
+class ToolSpec(Struct, frozen=True):
     """A tool as the model sees it: `part.text` is JSON with name, description and parameters."""
 
     part: Part
@@ -56,8 +58,7 @@ class ToolSpec:
         return self.part.name
 
 
-@dataclass(frozen=True, slots=True)
-class WireToolCall:
+class WireToolCall(Struct, frozen=True):
     """A past call being replayed; `arguments.text` is the text of a JSON object."""
 
     id: str
@@ -65,8 +66,7 @@ class WireToolCall:
     arguments: Part
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """One message of the request, free of any provider's shape."""
 
     role: Literal["user", "assistant", "tool"]
@@ -77,8 +77,7 @@ class Turn:
     is_error: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """Everything one model call says.
 
     `trusted_origin` is true when the newest user turn was typed at the console or `claw agent`;
@@ -94,8 +93,7 @@ class Request:
     trusted_origin: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """Bytes `start:end` of a body; `part_id` None marks glue (keys, braces, separators)."""
 
     part_id: str | None
@@ -104,14 +102,19 @@ class Span:
     encoding: Literal["json-string", "raw"] = "raw"
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """A request ready for the wire. Spans are sorted, disjoint and cover every byte of `body`."""
+class Encoded(Struct, frozen=True):
+    """A request ready for the wire. Spans are sorted, disjoint and cover every byte of `body`.
+
+    `headers` hold the credential and never print.
+    """
 
     body: bytes
     spans: tuple[Span, ...]
     url: str
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Encoded({len(self.body)} bytes, {len(self.spans)} spans, url={self.url!r})"
 
 
 def decode_span(body: bytes, span: Span) -> str:
@@ -123,21 +126,18 @@ def decode_span(body: bytes, span: Span) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
+class TextDelta(Struct, frozen=True):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningDelta:
+class ReasoningDelta(Struct, frozen=True):
     """`name` is the wire field it came in, for whoever gives it back to the provider later."""
 
     text: str
-    name: str = field(default="", compare=False)
+    name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallStart:
+class ToolCallStart(Struct, frozen=True):
     """`index` identifies the call within this answer; calls may interleave."""
 
     index: int
@@ -145,19 +145,16 @@ class ToolCallStart:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallDelta:
+class ToolCallDelta(Struct, frozen=True):
     index: int
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
-class UsageSeen:
+class UsageSeen(Struct, frozen=True):
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Struct, frozen=True):
     """The answer is complete: stop, length or toolUse."""
 
     stop_reason: Literal["stop", "length", "toolUse"]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from claw_engine.models.base import ModelError, ModelErrorKind, ModelRef
 
@@ -37,8 +38,7 @@ _UNPAID_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 _KEY_SHAPES = re.compile(r"\b(?:sk|pk|rk|gsk|xai|key)-[\w*.-]{6,}|(?<=Bearer )\S+", re.I)
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderError:
+class ProviderError(Struct, frozen=True):
     """The error object of a provider: its code, its type and its sentence, each may be empty."""
 
     code: str = ""

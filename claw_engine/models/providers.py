@@ -7,14 +7,14 @@ own documentation's; `api` names follow OpenClaw's configuration.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
+
+from msgspec import Struct
 
 OPENAI_COMPLETIONS = "openai-completions"
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(Struct, frozen=True):
     """A known service.
 
     `default_model` is None where any choice would be a guess (a local server, an account whose

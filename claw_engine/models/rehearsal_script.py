@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from claw_engine.models.base import Request, Turn
 from claw_engine.parts import PartKind
@@ -18,32 +19,28 @@ DEFAULT_RATE = 50.0  # tokens per second of `long`
 MAX_TOKENS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Speak:
+class Speak(Struct, frozen=True):
     """Text, word by word; `reasoning` marks thinking aloud."""
 
     text: str
     reasoning: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One tool call; the calls of a script are made in parallel."""
 
     tool: str
     arguments: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Long:
+class Long(Struct, frozen=True):
     """`tokens` words at `rate` tokens per second."""
 
     tokens: int
     rate: float
 
 
-@dataclass(frozen=True, slots=True)
-class Fail:
+class Fail(Struct, frozen=True):
     """Break in the way of `mode`: 401, 429, 500, cut or slow."""
 
     mode: str

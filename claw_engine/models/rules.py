@@ -6,9 +6,11 @@ A rule is data; the codec reads it, the transport's errors teach it. Knows no HT
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from urllib.parse import urlsplit
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claw_engine.models.base import ModelError, ModelRef
 
@@ -30,8 +32,7 @@ class ThinkingField(StrEnum):
     TOGGLE = "thinking.type"
 
 
-@dataclass(frozen=True, slots=True)
-class WireRules:
+class WireRules(Struct, frozen=True):
     """The differences between OpenAI-compatible servers that we have to respect."""
 
     max_tokens_field: str = "max_tokens"
@@ -40,8 +41,7 @@ class WireRules:
     thinking: ThinkingField = ThinkingField.NONE
 
 
-@dataclass(frozen=True, slots=True)
-class LearnedRule:
+class LearnedRule(Struct, frozen=True):
     """A rule that a provider's refusal taught us. `evidence` is its sentence, `at_ms` wall time."""
 
     provider: str

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import ssl
-from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import httpx2
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 USER_AGENT = "claw-tui"
 
 
-@dataclass(frozen=True, slots=True)
-class HttpTimeouts:
+class HttpTimeouts(Struct, frozen=True):
     """Seconds: to connect, and of silence between two bytes of an answer.
 
     `read` is long because a local server may load a model before its first byte.

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 PROTOCOL_VERSION = 3
 MAX_PAYLOAD = 25 * 1024 * 1024
 """Bytes of one frame that a peer may send (gateway digest §1.1)."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestFrame:
+class RequestFrame(Struct, frozen=True):
     id: str
     method: str
     params: Mapping[str, object] | None = None
@@ -30,8 +30,7 @@ class RequestFrame:
         return out
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorShape:
+class ErrorShape(Struct, frozen=True):
     """`code` is one of NOT_LINKED, NOT_PAIRED, AGENT_TIMEOUT, INVALID_REQUEST, UNAVAILABLE."""
 
     code: str
@@ -51,8 +50,7 @@ class ErrorShape:
         return out
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseFrame:
+class ResponseFrame(Struct, frozen=True):
     id: str
     ok: bool
     payload: object = None
@@ -67,8 +65,7 @@ class ResponseFrame:
         return out
 
 
-@dataclass(frozen=True, slots=True)
-class EventFrame:
+class EventFrame(Struct, frozen=True):
     """`seq` counts broadcast events of one connection's gateway; targeted events carry none."""
 
     event: str

@@ -25,7 +25,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
@@ -58,8 +57,7 @@ DELTA_OWNER: Mapping[TraceKind, str] = {
 """Kinds that carry a `delta`, and the field that says whose it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class TraceEvent(Event):
+class TraceEvent(Event, frozen=True):
     """One step of a run. `seq` counts within the run from 1, `ts` is ms since the epoch."""
 
     topic: ClassVar[str] = "trace"

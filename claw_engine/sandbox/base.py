@@ -6,9 +6,10 @@ Values and one interface. Knows no tool, no approval and no configuration file.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
+
+from msgspec import Struct, field
 
 
 class Access(StrEnum):
@@ -39,8 +40,7 @@ class RouteKind(StrEnum):
     FILE = "file"
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct, frozen=True):
     """A way around the approvals that exists on this machine; `what` completes "… is reachable"."""
 
     kind: RouteKind
@@ -48,8 +48,7 @@ class Route:
     path: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """One command and what it may reach. All paths are absolute and without symbolic links.
 
     `rules` hold for files, the longest path wins; `sockets` are further paths that must not be
@@ -65,8 +64,7 @@ class Plan:
     uid: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Wrapped:
+class Wrapped(Struct, frozen=True):
     """What to start instead. `fds` are descriptors it must inherit.
 
     `monitor` says that the first process only watches over the command: it must not be asked to
@@ -79,8 +77,7 @@ class Wrapped:
     monitor: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(Struct, frozen=True):
     """Whether a backend works here; `reason` says why not, or which one it is."""
 
     available: bool

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from claw_engine.errors import ClawError
 from claw_engine.sandbox.base import Plan, Route, Wrapped
@@ -23,8 +24,7 @@ class DockerRefused(ClawError):
     """A setting that would open the container to this machine."""
 
 
-@dataclass(frozen=True, slots=True)
-class DockerSettings:
+class DockerSettings(Struct, frozen=True):
     """`agents.*.sandbox.docker`; sizes as docker words, `ulimits` as NAME=SOFT[:HARD]."""
 
     image: str = IMAGE

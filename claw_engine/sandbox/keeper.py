@@ -12,8 +12,9 @@ import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from claw_engine.errors import ClawError
 from claw_engine.sandbox.base import Plan, Probe, Route, RouteKind, Sandbox, Scope, Wrapped
@@ -44,8 +45,7 @@ class ConfinementBroken(ClawError):
     """The configuration demands a confinement that does not work here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
+class Wishes(Struct, frozen=True):
     """By configuration (`tools.exec.confine…`). `network` is auto, keep or none."""
 
     backend: str = "auto"
@@ -54,8 +54,7 @@ class Wishes:
     reach: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """What is known of one backend, for `claw doctor`."""
 
     name: str

@@ -10,8 +10,9 @@ import glob
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from claw_engine.sandbox import sockdiag
 from claw_engine.sandbox.base import Route, RouteKind
@@ -70,8 +71,7 @@ TIED_TO_SOCKETS = frozenset(
 """Variables that only say where such a socket is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """Where to look; `env` is the engine's environment."""
 
     env: Mapping[str, str] = field(default_factory=dict)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from claw_engine.sandbox.base import Access, Scope
 
@@ -51,8 +52,7 @@ _MANY = 400
 """Folders of a home directory that are looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a command runs.
 
     `state_root` is never reachable, but the workspace in it is unless `workspace_closed`.

@@ -8,10 +8,11 @@ repairs leave.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 Reason: TypeAlias = Literal["reset", "deleted", "bak"]
 
@@ -27,8 +28,7 @@ _DRAFT = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Archive:
+class Archive(Struct, frozen=True):
     """An archive's name read: what it was, why it is one, when it became one (wall ms)."""
 
     transcript: str

@@ -6,9 +6,10 @@ Format: OpenClaw 2026.2.26 (gateway digest §3.8). Unknown entry types and field
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from claw_engine.messages import (
     AssistantMessage,
@@ -27,8 +28,7 @@ Json: TypeAlias = dict[str, object]
 _FRAME = frozenset({"type", "id", "parentId", "timestamp", "message"})
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """The first line; `extra` holds fields we do not know."""
 
     session_id: str
@@ -52,8 +52,7 @@ class Header:
         return out
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One node of the tree. A `message` entry has a message (None for a role we do not know);
     every other kind keeps its fields in `data`. `timestamp` is ISO text."""
 
@@ -78,8 +77,7 @@ class Entry:
         return out
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMessage:
+class StoredMessage(Struct, frozen=True):
     """A message with its place in the transcript; `timestamp` is wall ms.
 
     `kind` is `message`, or the entry type a synthetic user message was made from.

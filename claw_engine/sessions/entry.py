@@ -6,16 +6,16 @@ Field names: OpenClaw 2026.2.26 (gateway digest §3.5).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct, field
 
 from claw_engine.paths import contains
 from claw_engine.sessions.errors import ForeignTranscript
 from claw_engine.sessions.keys import valid_session_id
 
 
-@dataclass(frozen=True, slots=True)
-class SessionEntry:
+class SessionEntry(Struct, frozen=True):
     """An entry; `raw` holds every field as written in the file. Change it through `replace`."""
 
     key: str

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import ClassVar
 
 from claw_engine.events import Event
 
 
-@dataclass(frozen=True, slots=True)
-class SessionsChanged(Event):
+class SessionsChanged(Event, frozen=True):
     """Entries or transcripts of these keys changed."""
 
     topic: ClassVar[str] = "sessions"

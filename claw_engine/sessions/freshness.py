@@ -6,9 +6,10 @@ both; by channel, else by kind of talk, else for all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
 
 from claw_engine.sessions.entry import SessionEntry
 
@@ -23,8 +24,7 @@ AT_HOUR = 4
 """Hour of the daily reset without a value (gateway digest §3.3)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResetPolicy:
+class ResetPolicy(Struct, frozen=True):
     """When a talk is stale. `idle_minutes` None = never by idleness."""
 
     daily: bool = True

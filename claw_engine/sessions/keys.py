@@ -7,9 +7,10 @@ and any other bare key mean the default agent's, `global` and `unknown` stay bar
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+
+from msgspec import Struct
 
 from claw_engine.sessions.errors import InvalidSessionKey
 
@@ -29,8 +30,7 @@ _NOT_AGENT_ID = re.compile(r"[^a-z0-9_-]+", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class SessionKey:
+class SessionKey(Struct, frozen=True):
     """A canonical key: the agent it belongs to, the rest, and its text (also `str(key)`)."""
 
     agent_id: str

@@ -7,9 +7,10 @@ an entry without its talk.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from claw_engine.errors import ClawError, InvalidRequest
 from claw_engine.sessions import upkeep

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from claw_engine.sessions.archive import is_draft, read_archive, repair_ms
 from claw_engine.sessions.entry import SessionEntry
@@ -33,8 +34,7 @@ _SIZE = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Times in ms, sizes in bytes; None = no limit."""
 
     enforce: bool = False
@@ -46,8 +46,7 @@ class Limits:
     high_water: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FileInfo:
+class FileInfo(Struct, frozen=True):
     """A file of the folder; `regular` is false for links, folders, sockets."""
 
     name: str
@@ -66,8 +65,7 @@ class Deed(StrEnum):
     ROTATE = "rotate"
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """One step of a cleanup; `target` is a session key or a file name."""
 
     deed: Deed

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from claw_engine.sessions.entry import SessionEntry
 from claw_engine.storage.errors import disk_error
@@ -23,8 +24,7 @@ log = logging.getLogger(__name__)
 VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(Struct, frozen=True):
     """Fields of one entry to set and to take away, or the entry's end. `at` is its `updatedAt`."""
 
     key: str

@@ -8,8 +8,9 @@ Synchronous: runs on the disk executor.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from claw_engine.sessions.entry import SessionEntry
 from claw_engine.sessions.errors import InvalidSessionKey
@@ -23,8 +24,7 @@ HEADER_BYTES = 16 * 1024
 SUFFIX = ".jsonl"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A transcript on disk: its file name, session id, last change (wall ms), key if it says."""
 
     name: str

@@ -7,10 +7,11 @@ Key forms and the tiers of bindings: OpenClaw 2026.2.26 (gateway digest ยง3.1, ย
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from claw_engine.paths import StateDir
 from claw_engine.sessions.keyforms import direct_key, group_key, main_key
@@ -43,8 +44,7 @@ class MatchedBy(StrEnum):
     DEFAULT = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(Struct, frozen=True):
     """A conversation partner: `kind` is direct, group or channel (`dm` = direct)."""
 
     kind: str
@@ -56,8 +56,7 @@ class Peer:
         return Peer("direct" if kind == "dm" else kind, self.id.strip())
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Where a message came from, as the channel tells it."""
 
     channel: str
@@ -69,8 +68,7 @@ class Origin:
     role_ids: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(Struct, frozen=True):
     """One rule; empty fields are not stated. `account` "" = the default account, `*` = any.
 
     `peer_broken` means that a peer was stated but not in full: such a rule never matches.
@@ -86,8 +84,7 @@ class Binding:
     roles: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct, frozen=True):
     """The answer: whose session it is and why."""
 
     agent_id: str
@@ -98,8 +95,7 @@ class Route:
     matched_by: MatchedBy
 
 
-@dataclass(frozen=True, slots=True)
-class Routes:
+class Routes(Struct, frozen=True):
     """Everything routing depends on, taken from one generation of the settings."""
 
     agents: tuple[str, ...] = ()

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from claw_engine.messages import AssistantMessage, Message, UserMessage, text_of
 from claw_engine.sessions.entry import SessionEntry
@@ -20,8 +21,7 @@ PREVIEW_CHARS = 240
 _STAMP = re.compile(r"\[[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} \d{2}:\d{2}[^\]\n]{0,40}\] ")
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRow:
+class SessionRow(Struct, frozen=True):
     """One line of the session list; None = not known. `updated_at` is wall ms."""
 
     key: str

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from claw_engine.sessions import fields
 from claw_engine.sessions.entry import SessionEntry
@@ -31,8 +32,7 @@ class NotLaidOut(ValueError):
     """The text is not laid out as OpenClaw writes it; `scan` must read it."""
 
 
-@dataclass(slots=True)
-class Record:
+class Record(Struct):
     """One member of the file: key as spelled there, its entry (None = no object), its text.
 
     `was` is the record it replaces: fields that did not change keep their bytes.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from claw_engine.sessions import store_file
 from claw_engine.sessions.store_file import BrokenStore, NotLaidOut, Record
@@ -24,8 +25,7 @@ Mark: TypeAlias = tuple[int, int, int] | None
 """Which version of a file it is: inode, size, mtime (ns); None = there is no file."""
 
 
-@dataclass(slots=True)
-class Read:
+class Read(Struct):
     """What was read. `broken` says why the file is none; `table` then holds what was whole."""
 
     table: Table

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from claw_engine.sessions.entry import SessionEntry
 from claw_engine.sessions.errors import InvalidSessionKey
@@ -12,8 +13,7 @@ from claw_engine.sessions.patches import Patch, difference
 from claw_engine.sessions.store_file import Record
 
 
-@dataclass(slots=True)
-class Table:
+class Table(Struct):
     """`kept` are members that are not ours to understand: written back verbatim."""
 
     agent_id: str

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from claw_engine.messages import Message, ToolResultMessage
 from claw_engine.sessions.entries import (

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from claw_engine.sessions.entries import Entry, Header
 from claw_engine.storage.errors import disk_error
@@ -21,8 +22,7 @@ Mark: TypeAlias = tuple[int, int] | None
 """Which state of a file: inode and size; None = there is no file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """A transcript after its end was mended: its bytes from `start` on (None = no file yet).
 
     `head` is the beginning of a file that was not read whole.

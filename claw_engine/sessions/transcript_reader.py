@@ -7,8 +7,10 @@ What a model reads of a compacted talk stands at the end of the file, so opening
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
 from time import perf_counter
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claw_engine.sessions.entries import (
     VERSION,
@@ -34,8 +36,7 @@ SLICE_S = 0.002
 """Seconds of parsing before other tasks get a turn."""
 
 
-@dataclass(slots=True)
-class Loaded:
+class Loaded(Struct):
     """A transcript as read. Entries are in file order; those of an old file got ids.
 
     `rest` is the offset before which nothing was read (0 = all is here). `sound` says whether

@@ -6,8 +6,9 @@ Decides nothing (see maintenance.py); never follows a symlink.
 from __future__ import annotations
 
 import stat
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from claw_engine.sessions.archive import Reason, archive_path
 from claw_engine.sessions.maintenance import STORE, Action, FileInfo
@@ -15,8 +16,7 @@ from claw_engine.storage.errors import disk_error
 from claw_engine.world import Disk
 
 
-@dataclass(frozen=True, slots=True)
-class CleanupResult:
+class CleanupResult(Struct, frozen=True):
     """What a cleanup did, or would do (`done` false: dry run, or the mode is `warn`).
 
     `failed` are steps that did not work, each with the reason in words.

@@ -15,10 +15,11 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from weakref import WeakValueDictionary
+
+from msgspec import Struct, field
 
 from claw_engine.errors import ClawError
 from claw_engine.storage.errors import disk_error
@@ -62,8 +63,7 @@ class LockHeld(ClawError):
         self.pid = pid
 
 
-@dataclass(eq=False, slots=True)
-class Hold:
+class Hold(Struct, eq=False):
     """One holder's share of a lock. `lost` is set when the watchdog took the lock away."""
 
     path: Path
@@ -72,8 +72,7 @@ class Hold:
     lost: bool = False
 
 
-@dataclass(eq=False, slots=True)
-class _Taken:
+class _Taken(Struct, eq=False):
     """A lock file of ours: its identity on disk and everybody who shares it."""
 
     identity: Identity

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from claw_engine.storage.errors import StateDiskError, disk_error
 from claw_engine.world import Disk
@@ -21,8 +22,7 @@ TAIL = 16 * 1024
 """Bytes `tail` reads first; each further try reads four times as many."""
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(Struct, frozen=True):
     """A line that is no JSON object: its byte offset, size and what is wrong with it."""
 
     offset: int
@@ -30,8 +30,7 @@ class Skipped:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Torn:
+class Torn(Struct, frozen=True):
     """What stands behind the last whole line: cut at `offset`, `size` bytes, or only unfinished.
 
     `complete` means that the last record is whole and merely lacks its newline.
@@ -42,8 +41,7 @@ class Torn:
     complete: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Repair:
+class Repair(Struct, frozen=True):
     """A torn end that was mended; `backup` holds the bytes that were cut, if any were."""
 
     path: Path

@@ -12,10 +12,12 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claw_engine.storage.errors import LockUnsupported, disk_error
 
@@ -36,16 +38,14 @@ Identity: TypeAlias = tuple[int, int, int]
 _BUSY = frozenset({errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES})
 
 
-@dataclass(frozen=True, slots=True)
-class HeldBy:
+class HeldBy(Struct, frozen=True):
     """Another process holds the lock: its pid (0 = unknown) and what it wrote about itself."""
 
     pid: int
     info: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignLock:
+class ForeignLock(Struct, frozen=True):
     """A lock file: who made it (pid 0 = it does not say), since when (wall ms).
 
     Without a readable date `created_ms` is the file's mtime. `ours`: an engine of this program

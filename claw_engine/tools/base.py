@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from claw_engine.approvals.model import ApprovalRecord
 from claw_engine.approvals.policy import PermissionMode
@@ -21,8 +22,7 @@ if TYPE_CHECKING:  # only names of types: a tool file imports what it uses itsel
     from claw_engine.config.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True):
     """What the model gets back. `details` stay in the transcript, not in the request."""
 
     text: str
@@ -45,8 +45,7 @@ class OperatorWait(Protocol):
     def __call__(self) -> AbstractAsyncContextManager[None]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ToolContext:
+class ToolContext(Struct, frozen=True):
     """What one tool call may use. `why` are the model's words before the call."""
 
     run_id: str

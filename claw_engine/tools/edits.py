@@ -7,7 +7,8 @@ matches, opening and writing are not.
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 BOM = "\ufeff"
 _LISTED = 10
@@ -15,8 +16,7 @@ _SEARCH_LINES = 4000
 """Lines compared for a near match: a bound on work, not on what can be edited."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edited:
+class Edited(Struct, frozen=True):
     """The new text of the whole file and the 1-based line where the replacement starts."""
 
     text: str

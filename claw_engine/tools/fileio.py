@@ -12,8 +12,9 @@ import hashlib
 import io
 import os
 import stat
-from dataclasses import dataclass
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from claw_engine.tools import pages
 from claw_engine.tools.guard import Access, Guard, PathChanged, Target
@@ -30,8 +31,7 @@ class FileProblem(Exception):
     """The file cannot be read or written as asked; the message is for the model."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """What a write left behind: size in bytes, and whether the file is new."""
 
     size: int

@@ -10,9 +10,10 @@ import asyncio
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakValueDictionary
+
+from msgspec import Struct
 
 from claw_engine.approvals.model import ApprovalKind
 from claw_engine.tools import fileio
@@ -37,8 +38,7 @@ Locks = WeakValueDictionary[Path, asyncio.Lock]
 """One lock a real path, so that parallel edits of one file keep each other's work."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(Struct, frozen=True):
     """One call while it is worked on."""
 
     args: Mapping[str, object]

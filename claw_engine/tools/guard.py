@@ -12,9 +12,10 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+from msgspec import Struct
 
 _O_PATH: int = getattr(os, "O_PATH", os.O_RDONLY)
 _DIR_FLAGS = _O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -57,8 +58,7 @@ Identity = tuple[int, int]
 """Device and inode of a file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A path as it was decided about: `real` has no link in it; `identity` None = no such file."""
 
     given: str
@@ -67,8 +67,7 @@ class Target:
     identity: Identity | None
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Struct, frozen=True):
     """Decides for one workspace and one state directory (absolute paths)."""
 
     workspace: Path

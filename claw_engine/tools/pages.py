@@ -5,7 +5,7 @@ Pure over bytes already read. Knows nothing of paths or permissions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 PAGE_BYTES = 50 * 1024
 PAGE_LINES = 2000
@@ -14,8 +14,7 @@ PAGE_LINES = 2000
 _SNIFF_BYTES = 8192
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """`text` as shown to the model, the 1-based lines it covers, and where to go on."""
 
     text: str

@@ -5,8 +5,9 @@ Shared by the file tools and exec. Knows neither: they hand in the question.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from claw_engine.approvals.model import (
     AlwaysOffer,
@@ -112,8 +113,7 @@ def refusal(outcome: Outcome, what: str) -> ToolResult:
     return ToolResult(text, is_error=True, details=details)
 
 
-@dataclass(frozen=True, slots=True)
-class FileQuestion:
+class FileQuestion(Struct, frozen=True):
     """What a file tool wants outside the workspace, in words for the operator."""
 
     kind: ApprovalKind

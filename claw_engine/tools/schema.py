@@ -10,15 +10,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _SHOWN_CHARS = 80
 _INTEGER_CHARS = 18
 """Digits read from a string; longer ones are no line number, size or time of ours."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """Either `arguments` that fit, or `problems`, one sentence each."""
 
     arguments: Mapping[str, object]

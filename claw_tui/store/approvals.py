@@ -3,7 +3,7 @@ history, and what the operator has viewed and marked. Decides nothing by itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from claw_tui.store.wire import EMPTY, Json, num, obj, objs, text, texts
 
@@ -11,8 +11,7 @@ HISTORY = 200
 """Decided requests kept for view 8."""
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     text: str
     argv: tuple[str, ...]
     resolved: str
@@ -21,16 +20,14 @@ class Segment:
     risks: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Always:
+class Always(Struct, frozen=True):
     patterns: tuple[str, ...] = ()
     refusal: str = ""
     matches: tuple[str, ...] = ()
     """Which of the last 100 commands these patterns would have matched."""
 
 
-@dataclass(frozen=True, slots=True)
-class Approval:
+class Approval(Struct, frozen=True):
     id: str
     created_ms: int
     expires_ms: int
@@ -106,8 +103,7 @@ def _segment(raw: Json) -> Segment:
     )
 
 
-@dataclass(slots=True)
-class Queue:
+class Queue(Struct):
     pending: dict[str, Approval] = field(default_factory=dict)
     history: list[Approval] = field(default_factory=list)
     viewed: set[str] = field(default_factory=set)

@@ -6,8 +6,10 @@ the screen starts over, and one decision disarms."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 QUIET_SECONDS = 0.5
 
@@ -23,8 +25,7 @@ class Why(StrEnum):
     SPENT = "this card was just decided"
 
 
-@dataclass(frozen=True, slots=True)
-class Arming:
+class Arming(Struct, frozen=True):
     """Times are seconds of a monotonic clock, serials count frames handed to the writer."""
 
     card: str | None = None

@@ -3,8 +3,9 @@ append to; a view caches what it painted by (id, version, width)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 TEXT_CLIP = 8_000
 """Characters of a tool result that are kept for the screen (the engine's own live limit)."""
@@ -31,8 +32,7 @@ class ToolStatus(StrEnum):
     ABORTED = "aborted"
 
 
-@dataclass(slots=True)
-class Growing:
+class Growing(Struct):
     """Text that grows by deltas. `cursor`-based reading lets a view fetch only what is new."""
 
     chunks: list[str] = field(default_factory=list)
@@ -59,8 +59,7 @@ class Growing:
             self.chunks = [text[-chars:]]
 
 
-@dataclass(slots=True)
-class ToolInfo:
+class ToolInfo(Struct):
     call_id: str
     name: str
     args: dict[str, object]
@@ -73,8 +72,7 @@ class ToolInfo:
     exit_code: int | None = None
 
 
-@dataclass(slots=True)
-class RunInfo:
+class RunInfo(Struct):
     status: str = "running"
     model: str = ""
     is_ai: bool = True
@@ -91,8 +89,7 @@ class RunInfo:
     """Whether a restart had cut it short and it was taken up again."""
 
 
-@dataclass(slots=True)
-class Block:
+class Block(Struct):
     id: str
     kind: BlockKind
     run_id: str = ""

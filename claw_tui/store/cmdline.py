@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Verb:
+class Verb(Struct, frozen=True):
     name: str
     argument: str
     summary: str
@@ -37,8 +37,7 @@ VERBS = (
 _BY_NAME = {verb.name: verb for verb in VERBS}
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(Struct, frozen=True):
     verb: Verb | None
     argument: str
     problem: str = ""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from claw_tui.store.blocks import Block, BlockKind
 from claw_tui.store.live import Live
 from claw_tui.store.turns import Queued, run_of, turn_name, turn_of
 
 
-@dataclass(slots=True)
 class Conversation(Live):
     loaded: bool = False
     generation: int = 0

@@ -4,7 +4,8 @@ far as their transcript tells. Pure."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from claw_tui.store.blocks import Block, BlockKind, ToolStatus, summarize_args
 from claw_tui.store.history import LOST
@@ -12,8 +13,7 @@ from claw_tui.store.turns import run_of
 from claw_tui.store.wire import Json, num, objs, text, texts
 
 
-@dataclass(frozen=True, slots=True)
-class Interrupted:
+class Interrupted(Struct, frozen=True):
     run_id: str
     session: str
     text: str
@@ -23,8 +23,7 @@ class Interrupted:
     messages: int
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """A tool call of an interrupted run."""
 
     name: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from claw_tui.store.wire import Json, flag, num, objs, text
 
@@ -11,8 +12,7 @@ SAMPLES = 20
 BARS = "▁▂▃▄▅▆▇█"
 
 
-@dataclass(slots=True)
-class Lane:
+class Lane(Struct):
     name: str
     width: int = 0
     active: int = 0
@@ -23,8 +23,7 @@ class Lane:
     """active + queued at each report of the engine."""
 
 
-@dataclass(slots=True)
-class Lanes:
+class Lanes(Struct):
     lanes: dict[str, Lane] = field(default_factory=dict)
     paused: bool = False
 

@@ -5,7 +5,7 @@ in that run's turn, and a run that was taken up again after a restart has a seco
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from claw_engine.protocol.names import INTERRUPTED_BY_RESTART
 from claw_tui.store.blocks import (
@@ -27,8 +27,7 @@ DECISIONS = {
 }
 
 
-@dataclass(slots=True)
-class Live:
+class Live(Struct):
     """What is happening, event by event."""
 
     key: str

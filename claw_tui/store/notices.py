@@ -4,7 +4,8 @@ cleared. Pure."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from claw_tui.store.wire import Json, flag, num, text
 
@@ -15,8 +16,7 @@ SHUTDOWN = "shutdown"
 """Code of our own words about an engine that leaves; true until it is back."""
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(Struct, frozen=True):
     code: str
     level: str
     title: str

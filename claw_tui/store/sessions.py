@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from claw_tui.store.wire import Json, flag, num, obj, objs, text
 
 
-@dataclass(slots=True)
-class SessionRow:
+class SessionRow(Struct):
     key: str
     session_id: str = ""
     updated_ms: int = 0
@@ -32,8 +31,7 @@ RUN_TO_SESSION = {
 }
 
 
-@dataclass(slots=True)
-class Sessions:
+class Sessions(Struct):
     rows: dict[str, SessionRow] = field(default_factory=dict)
 
     def replace(self, payload: Json) -> None:

@@ -3,7 +3,7 @@ line fits. The waiting approvals and the connection are never given up. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from claw_tui.store.sanitize import line
 from claw_tui.store.sessions import short_key
@@ -13,8 +13,7 @@ from claw_tui.store.words import countdown
 BYPASS_SHORT = "approvals can be bypassed"
 
 
-@dataclass(slots=True)
-class Seg:
+class Seg(Struct):
     role: str
     forms: list[str]
     """Longest first; an empty form drops the segment."""

@@ -4,8 +4,9 @@ and marks panes dirty; painting pulls later. It never calls the engine and never
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from claw_engine.protocol.names import DEFAULT_SESSION
 from claw_tui.store.approvals import Queue
@@ -43,8 +44,7 @@ class Link(StrEnum):
     LOST = "lost"
 
 
-@dataclass(slots=True)
-class Engine:
+class Engine(Struct):
     """What `status` says, as far as the console shows it."""
 
     host: str = ""
@@ -59,8 +59,7 @@ class Engine:
     methods: frozenset[str] = frozenset()
 
 
-@dataclass(slots=True)
-class Store:
+class Store(Struct):
     """`wake` is called after a change; the painter decides when to look at `dirty`."""
 
     selected: str = DEFAULT_SESSION

@@ -3,7 +3,7 @@ that is taken up again stands in the conversation twice. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from claw_tui.store.blocks import Block, BlockKind
 from claw_tui.store.wire import Json, num, text, texts
@@ -33,8 +33,7 @@ def user_block(name: str, member: str, words: str, ts: int, source: str = "") ->
     return block
 
 
-@dataclass(slots=True)
-class Queued:
+class Queued(Struct):
     """A message that is accepted but not yet dispatched; shown apart from the transcript."""
 
     run_id: str

@@ -7,8 +7,9 @@ measured with Textual 8.2 (16-colour terminals and NO_COLOR want an ANSI theme).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class Colours(StrEnum):
@@ -18,8 +19,7 @@ class Colours(StrEnum):
     TRUECOLOR = "truecolor"
 
 
-@dataclass(frozen=True, slots=True)
-class Terminal:
+class Terminal(Struct, frozen=True):
     """Facts about where we draw."""
 
     colours: Colours

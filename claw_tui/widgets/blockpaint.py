@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
+from msgspec import Struct
 from rich.style import Style
 from textual.strip import Strip
 
@@ -26,8 +26,7 @@ class Markdowner(Protocol):
     def paint(self, text: str, width: int) -> list[Strip]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """What the view adds to a block: open or folded, page, time, and the Markdown painter."""
 
     width: int

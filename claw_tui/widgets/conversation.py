@@ -4,9 +4,11 @@ from the store within a time budget; what does not fit is left for the next tick
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.style import Style
 from textual.events import Blur, Focus, MouseScrollDown, MouseScrollUp, Resize
 from textual.message import Message
@@ -26,16 +28,14 @@ BUDGET_SECONDS = 0.008
 """Time one tick may spend on Markdown (design: painting budget)."""
 
 
-@dataclass(slots=True)
-class Painted:
+class Painted(Struct):
     key: tuple[object, ...]
     lines: list[Strip]
     final: bool
     """Whether nothing better is to come: Markdown is done, or the block needs none."""
 
 
-@dataclass(slots=True)
-class OpenText:
+class OpenText(Struct):
     """The growing rows of an open block and how much of its text they hold."""
 
     flow: Flow

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from rich.style import Style
 from textual.strip import Strip
 
@@ -12,8 +12,7 @@ from claw_tui.widgets.cells import Span, row, spans
 from claw_tui.widgets.lineview import LineView
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     left: Sequence[Span]
     right: Sequence[Span] = ()
 

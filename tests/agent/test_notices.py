@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from claw_engine.agent.toolround import SETTLE_SECONDS
 from claw_engine.messages import ToolResultMessage, text_of

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from claw_engine.approvals.broker import DEFAULT_TIMEOUT_MS, Broker
 from claw_engine.approvals.errors import (

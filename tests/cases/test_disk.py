@@ -7,10 +7,11 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from claw_engine.errors import ClawError
 from claw_engine.world import World, real_world

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from claw_engine.models.base import Model, ModelError, ModelErrorKind, Request
 from claw_engine.models.catalog import Models

@@ -8,7 +8,9 @@ person. Pairing is repaired afterwards. Pure.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claw_engine.agent.context.tokens import CHARS_PER_TOKEN, estimate
 from claw_engine.models.base import Turn
@@ -29,8 +31,7 @@ KEEP_SHARE = 0.6
 """… down to this share."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
+class Fitted(Struct, frozen=True):
     """Turns that fit, and what it took: counts of results shortened or cleared, turns left out."""
 
     turns: list[Turn]

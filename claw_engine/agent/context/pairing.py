@@ -7,7 +7,8 @@ Pure; knows no transcript and no provider.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from claw_engine.models.base import Turn, WireToolCall
 from claw_engine.parts import Part, PartKind

@@ -7,8 +7,9 @@ files differ from the last time. Knows no session content and no provider format
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from claw_engine.agent.context.tokens import estimate
 from claw_engine.agent.prompt.sections import Facts, before_files, project_context, runtime
@@ -19,16 +20,14 @@ from claw_engine.world import Clock, Disk
 _KEPT_PROMPTS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """How much of the workspace files may enter the prompt, in characters."""
 
     per_file: int = 20_000
     total: int = 150_000
 
 
-@dataclass(frozen=True, slots=True)
-class SystemPrompt:
+class SystemPrompt(Struct, frozen=True):
     """The prompt, what each file became in it, and its size."""
 
     parts: tuple[Part, ...]

@@ -7,7 +7,8 @@ changes between two messages, so that a provider's prompt cache keeps hitting. P
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from claw_engine.parts import Part, PartKind
 
@@ -22,8 +23,7 @@ TOOL_ORDER = (
 _RANK = {name: i for i, name in enumerate(TOOL_ORDER)}
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Struct, frozen=True):
     """What the runtime line says about this machine."""
 
     os: str
@@ -31,8 +31,7 @@ class Host:
     shell: str
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What the sections speak of. `tools` are (name, one-line summary) pairs."""
 
     agent_id: str

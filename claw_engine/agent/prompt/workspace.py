@@ -10,9 +10,10 @@ import json
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+
+from msgspec import Struct
 
 from claw_engine.parts import Part, PartKind
 from claw_engine.paths import contains
@@ -34,8 +35,7 @@ MIN_BUDGET_CHARS = 64
 _Identity = tuple[str, int, int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceFile:
+class WorkspaceFile(Struct, frozen=True):
     """A file as read; `text` None means it is expected but cannot be used."""
 
     name: str
@@ -43,8 +43,7 @@ class WorkspaceFile:
     text: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Injected:
+class Injected(Struct, frozen=True):
     """A file as it stands in the prompt; sizes in characters."""
 
     file: WorkspaceFile

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from claw_engine.models.base import ModelEvent, ToolCallDelta, ToolCallStart
 
 
-@dataclass(slots=True)
-class _Call:
+class _Call(Struct):
     index: int  # ours: dense, in order of appearance
     id: str = ""
     name: str = ""

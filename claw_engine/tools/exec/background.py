@@ -6,7 +6,8 @@ A value over a `Running`; who may see it and how long it is kept is the table's 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from claw_engine.tools.exec import results
 from claw_engine.tools.exec.job import Ran
@@ -24,8 +25,7 @@ _LABEL_CHARS = 120
 OnEnd = Callable[[Ran], Awaitable[None]]
 
 
-@dataclass(eq=False, slots=True)
-class Background:
+class Background(Struct, eq=False):
     """`stopped_by` is why we stopped it; "" = it ends by itself."""
 
     id: str

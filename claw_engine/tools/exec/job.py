@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from claw_engine.runs import AbortReason
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """What to run and for whom. `timeout_s` None means no limit of its own.
 
     `stdin` gives it an input that can be written to, `terminal` a pseudo-terminal of its own.
@@ -27,8 +27,7 @@ class Job:
     monitor: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(Struct, frozen=True):
     """How it ended. `returncode` is negative for a signal; `duration_ms` from start to end.
 
     `output` is the kept tail, `left_out` the characters before it. `left_running` and `escaped`

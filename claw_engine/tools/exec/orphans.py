@@ -11,7 +11,8 @@ import asyncio
 import os
 import signal
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from claw_engine.tools.exec.processes import (
     ProcessId,
@@ -31,16 +32,14 @@ _ROUNDS = 5
 """How often everything is looked at again: a fork may slip between two looks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """Processes to stop, and those that cannot be matched safely."""
 
     ours: tuple[Seen, ...]
     unsure: tuple[Seen, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Reaped:
+class Reaped(Struct, frozen=True):
     """What became of them; each is "pid (name)"."""
 
     stopped: tuple[str, ...] = ()

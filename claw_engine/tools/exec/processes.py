@@ -11,8 +11,9 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from claw_engine.tools.exec.env import CALL_ID, RUN_ID
 
@@ -20,16 +21,14 @@ PROC = Path("/proc")
 _DEAD_STATES = "ZXx"
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessId:
+class ProcessId(Struct, frozen=True):
     """A process, safe against its number being used again: number and start time (ticks)."""
 
     pid: int
     started: int
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """What /proc says about one live process."""
 
     id: ProcessId
@@ -39,8 +38,7 @@ class Seen:
     session: int
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """How the processes of a call are recognised; `leader` leads their session and group."""
 
     leader: ProcessId

@@ -10,8 +10,9 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from claw_engine.tools.exec.processes import PROC, Mark, ProcessId
 from claw_engine.world import World
@@ -21,8 +22,7 @@ log = logging.getLogger("claw.tools")
 VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(Struct, frozen=True):
     """One command: its processes' mark and what it was. `started_ms` is wall time."""
 
     session_id: str

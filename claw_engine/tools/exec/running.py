@@ -11,8 +11,9 @@ import contextlib
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
-from dataclasses import replace
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from claw_engine.runs import AbortReason
 from claw_engine.tools.exec import terminal

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from claw_engine.tools.exec.processes import (
     Mark,
@@ -31,8 +32,7 @@ _ROUNDS = 5
 """How often the table of processes is read again after KILL: a fork may slip between two looks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(Struct, frozen=True):
     """`killed` processes got KILL after ignoring TERM; `escaped` still run (pid and name)."""
 
     killed: int

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from claw_engine.events import Event, Notice
 from claw_engine.runs import AbortReason
@@ -35,8 +36,7 @@ KEPT_ENDED = 100
 _NOTICE_CHARS = 180
 
 
-@dataclass(frozen=True, slots=True)
-class Keep:
+class Keep(Struct, frozen=True):
     """By configuration: ms an ended command stays, and whether its end is told."""
 
     cleanup_ms: int = CLEANUP_MS

@@ -10,7 +10,8 @@ import asyncio
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from claw_engine.approvals.binding import verify
 from claw_engine.approvals.evaluate import SHELL, Answer, RuleUse, Verdict, evaluate
@@ -44,8 +45,7 @@ YIELD_RANGE_MS = (10, 120_000)
 """Bounds of the time until a command moves to the background (gateway digest §5.1)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One call, ready to be decided about: `env` is the whole environment of the child."""
 
     command: str
@@ -59,8 +59,7 @@ class Call:
     terminal: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Cleared:
+class Cleared(Struct, frozen=True):
     """What is spawned now, by which answer (None = by the policy) and by which rules."""
 
     start: Wrapped

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 DEFAULT_LINES = 200
 """Lines that `log` shows when the call names none (OpenClaw 2026.2.26)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """Lines `first` (0 = the oldest kept) to `first + count`, of `total`."""
 
     text: str

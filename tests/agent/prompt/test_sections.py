@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from claw_engine.agent.prompt.builder import assemble
 from claw_engine.agent.prompt.report import size_changes

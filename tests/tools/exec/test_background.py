@@ -7,10 +7,10 @@ import errno
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from claw_engine.approvals.model import Decision
 from claw_engine.config.sections.tools import ExecSettings, ToolsSettings

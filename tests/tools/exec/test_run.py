@@ -7,10 +7,10 @@ import os
 import resource
 import time
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from claw_engine.runs import AbortReason, AbortScope
 from claw_engine.tools.exec.job import Job, Ran

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from claw_engine.runs import AbortReason
 from claw_engine.tools.base import ToolResult
