@@ -7,6 +7,7 @@ ClawError
     ├── UnknownApproval
     ├── AmbiguousApproval
     ├── AlreadyResolved
+    ├── AlreadyKnown    a caller chose the id of another request
     └── NotOffered      "always" for a request that does not offer it
 """
 
@@ -37,6 +38,10 @@ class AmbiguousApproval(InvalidRequest):
 
 class AlreadyResolved(InvalidRequest):
     """Somebody else, or time, was faster; the title says who."""
+
+
+class AlreadyKnown(InvalidRequest):
+    """Another request has this id."""
 
 
 class NotOffered(InvalidRequest):

@@ -1,4 +1,5 @@
-"""What the approvals room tells the others: a request appeared, a request ended."""
+"""What the approvals room tells the others: a request appeared, a request ended,
+what it did, and that rules or grants changed."""
 
 from __future__ import annotations
 
@@ -20,3 +21,16 @@ class ApprovalResolved(Event, frozen=True):
 
     topic: ClassVar[str] = "approval"
     record: ApprovalRecord
+
+
+class ApprovalRan(Event, frozen=True):
+    """What an allowed request did is known now."""
+
+    topic: ClassVar[str] = "approval"
+    record: ApprovalRecord
+
+
+class StandingChanged(Event, frozen=True):
+    """A rule or a grant was made, used or taken back: lists of them are out of date."""
+
+    topic: ClassVar[str] = "approval"

@@ -48,9 +48,9 @@ class RequestJournal:
         lines = jsonl.tail(self._world.disk, self.path, limit * LINES_PER_REQUEST)
         return records.fold(_objects(lines))[-limit:]
 
-    def append(self, line: Mapping[str, object]) -> None:
-        """Add one line; returns once it is on disk."""
-        self._file.append(to_line(line), fsync=True)
+    def append(self, *lines: Mapping[str, object]) -> None:
+        """Add lines, all or none; returns once they are on disk."""
+        self._file.append(b"".join(map(to_line, lines)), fsync=True)
 
 
 def _objects(lines: Iterable[bytes]) -> Iterable[Mapping[str, object]]:

@@ -99,6 +99,8 @@ class ApprovalAsk(Struct, frozen=True):
     reasons: tuple[str, ...] = ()
     segments: tuple[SegmentView, ...] = ()
     always: AlwaysOffer = AlwaysOffer()
+    client: Mapping[str, object] | None = None
+    """What a gateway client said of a command that it runs itself; None = we run it."""
 
 
 class ApprovalRecord(Struct, frozen=True):
@@ -114,6 +116,8 @@ class ApprovalRecord(Struct, frozen=True):
     reason: str = ""
     decided_at_ms: int | None = None
     ran: Mapping[str, object] | None = None
+    grant: str = ""
+    """Id of the grant that the answer made, or that answered."""
 
 
 class Outcome(Struct, frozen=True):

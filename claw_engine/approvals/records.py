@@ -49,6 +49,7 @@ def closed_line(record: ApprovalRecord) -> dict[str, object]:
         "by": record.by,
         "reason": record.reason,
         "atMs": record.decided_at_ms,
+        **({"grant": record.grant} if record.grant else {}),
     }
 
 
@@ -95,6 +96,7 @@ def _advance(record: ApprovalRecord, line: Json) -> ApprovalRecord:
                 by=str(line.get("by", "")),
                 reason=str(line.get("reason", "")),
                 decided_at_ms=int(cast(int, line["atMs"])),
+                grant=str(line.get("grant", "")),
             )
         case "ran":
             return replace(record, ran=dict(cast(Json, line["ran"])))
@@ -135,6 +137,7 @@ def _ask(data: Json) -> ApprovalAsk:
             cast("str | None", always.get("refusal")),
             cast(Mapping[str, str], always.get("content_hash") or {}),
         ),
+        client=cast("Json | None", data.get("client")),
     )
 
 
