@@ -1,28 +1,30 @@
 """The log file: one JSON line a record, secrets taken out, never in the way of the event loop.
 
-Callers hand records to a queue; one thread redacts, formats and writes. A full or missing disk
-loses lines (and says how many later), it never raises into a caller. Knows no configuration:
-level, folder and redaction are handed in.
+Callers hand records over; one thread redacts, formats and writes them, what comes within LINGER_S
+in one go (an error at once). A full or missing disk loses lines (and says how many later), it
+never raises into a caller. Knows no configuration: level, folder and redaction are handed in.
 """
 
 from __future__ import annotations
 
 import contextlib
-import copy
 import json
 import logging
-import logging.handlers
 import os
-import queue
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 TRACE = 5
+BATCH_LINES = 256
+"""Lines written in one piece."""
 QUEUE_LINES = 10_000
+LINGER_S = 0.1
+"""Seconds a line may wait for others: waking a thread costs more than a line."""
 RETENTION_DAYS = 7
 MAX_FILE_BYTES = 500 * 1024 * 1024
 
@@ -70,11 +72,8 @@ def _value(value: object) -> str:
 class Logs:
     """The running log: made by `start_logs`, ended by `close`."""
 
-    def __init__(
-        self, handler: logging.Handler, listener: _Listener, writer: DayFileHandler
-    ) -> None:
+    def __init__(self, handler: _Enqueue, writer: DayFileHandler) -> None:
         self._handler = handler
-        self._listener = listener
         self._writer = writer
 
     def set_level(self, level: int) -> None:
@@ -88,7 +87,8 @@ class Logs:
     def close(self) -> None:
         """Write what is queued (at most about 2 s) and detach."""
         logging.getLogger().removeHandler(self._handler)
-        self._listener.finish(2.0)
+        _note_origin(True)
+        self._handler.finish(2.0)
         self._writer.close()
 
 
@@ -109,53 +109,86 @@ def start_logs(
     """
     logging.addLevelName(TRACE, "TRACE")
     writer = DayFileHandler(folder, redact, retention_days, max_file_bytes)
-    records: queue.Queue[logging.LogRecord | None] = queue.Queue(queue_lines)
-    handler = _Enqueue(records, writer)
-    listener = _Listener(records, writer)
-    listener.start()
+    handler = _Enqueue(writer, queue_lines)
+    handler.start()
     root = logging.getLogger()
     root.addHandler(handler)
-    logs = Logs(handler, listener, writer)
+    _note_origin(False)
+    logs = Logs(handler, writer)
     logs.set_level(level)
     return logs
 
 
-class _Enqueue(logging.handlers.QueueHandler):
+_SOURCE = logging._srcfile
+
+
+def _note_origin(on: bool) -> None:
+    """Whether records look for their file, line, thread and process: half of what a record costs
+    its caller, and nothing that our lines show. The switches are those of the logging HOWTO."""
+    logging._srcfile = _SOURCE if on else None
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = on
+
+
+class _Enqueue(logging.Handler):
     """Hands a record over without formatting it; a full queue loses it."""
 
-    def __init__(
-        self, records: queue.Queue[logging.LogRecord | None], writer: DayFileHandler
-    ) -> None:
-        super().__init__(records)
+    def __init__(self, writer: DayFileHandler, limit: int) -> None:
+        super().__init__()
         self._writer = writer
+        self._limit = limit
+        self._records: deque[logging.LogRecord] = deque()
+        self._some = threading.Event()
+        self._urgent = threading.Event()
+        self._ending = False
+        self._thread = threading.Thread(target=self._write, name="log", daemon=True)
 
-    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
-        # The arguments may change after this call, the traceback does not: only the message is
-        # made here, reading source lines for the traceback is left to the writing thread.
-        prepared = copy.copy(record)
-        prepared.msg, prepared.args = record.getMessage(), None
-        return prepared
+    def start(self) -> None:
+        self._thread.start()
 
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
-        # The default prints to stderr, which is the console's screen.
-        self._writer.lost += 1
-
-
-class _Listener(logging.handlers.QueueListener):
-    def __init__(
-        self, records: queue.Queue[logging.LogRecord | None], writer: DayFileHandler
-    ) -> None:
-        super().__init__(records, writer)
-        self._records = records
+    def emit(self, record: logging.LogRecord) -> None:
+        """Never raises, never waits."""
+        try:
+            # The arguments may change after this call, the traceback does not: only the message
+            # is made here, reading source lines for the traceback is left to the writing thread.
+            text = record.getMessage()
+        except Exception:  # a message that cannot be formatted: the screen is no place for it
+            self._writer.lost += 1
+            return
+        if len(self._records) >= self._limit:
+            self._writer.lost += 1
+            return
+        if record.args:
+            # Other handlers get the record as it was made.
+            record = logging.makeLogRecord(record.__dict__)
+            record.msg, record.args = text, None
+        self._records.append(record)
+        if record.levelno >= logging.ERROR:
+            self._urgent.set()
+        if not self._some.is_set():
+            self._some.set()
 
     def finish(self, seconds: float) -> None:
         """Stop after what is queued, but wait no longer than `seconds` for a slow disk."""
-        thread: threading.Thread | None = getattr(self, "_thread", None)
-        with contextlib.suppress(queue.Full):
-            self._records.put(None, timeout=seconds)
-        if thread is not None:
-            thread.join(seconds)
-        self._thread = None
+        self._ending = True
+        self._urgent.set()
+        self._some.set()
+        self._thread.join(seconds)
+
+    def _write(self) -> None:
+        while True:
+            self._some.wait()
+            self._urgent.wait(LINGER_S)
+            # Cleared first: what is queued from here on sets it again.
+            self._urgent.clear()
+            self._some.clear()
+            ending = self._ending
+            self._writer.emit_all(self._taken())
+            if ending:
+                return
+
+    def _taken(self) -> Iterable[logging.LogRecord]:
+        while self._records:
+            yield self._records.popleft()
 
 
 class DayFileHandler(logging.Handler):
@@ -171,17 +204,49 @@ class DayFileHandler(logging.Handler):
         self._retention_days = retention_days
         self._max_bytes = max_file_bytes
         self._day = ""
+        self._minute = -1
+        self._minute_day = ""
         self._fd: int | None = None
         self._full = False
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record; what cannot be written is counted, never raised."""
+        self.emit_all((record,))
+
+    def emit_all(self, records: Iterable[logging.LogRecord]) -> None:
+        """Write records, those of one day in one piece."""
+        waiting: list[bytes] = []
+        day = ""
+        for record in records:
+            try:
+                of = self._day_of(record.created)
+                line = self._line(record)
+            except Exception:  # whatever it is: a log thread that dies loses everything after it
+                self.lost += 1
+                continue
+            if waiting and (of != day or len(waiting) >= BATCH_LINES):
+                self._write_day(day, waiting)
+                waiting = []
+            day = of
+            waiting.append(line)
+        if waiting:
+            self._write_day(day, waiting)
+
+    def _write_day(self, day: str, lines: list[bytes]) -> None:
+        done = 0
         try:
-            self._roll(time.strftime("%Y-%m-%d", time.localtime(record.created)))
+            self._roll(day)
             self._tell_lost()
-            self._write(self._line(record))
-        except Exception:  # whatever it is: a log thread that dies loses everything after it
-            self.lost += 1
+            done = self._write(lines)
+        except Exception:  # as above
+            self.lost += len(lines) - done
+
+    def _day_of(self, seconds: float) -> str:
+        minute = int(seconds // 60)
+        if minute != self._minute:  # a day begins with a minute everywhere
+            self._minute = minute
+            self._minute_day = time.strftime("%Y-%m-%d", time.localtime(seconds))
+        return self._minute_day
 
     def close(self) -> None:
         self._shut()
@@ -226,25 +291,41 @@ class DayFileHandler(logging.Handler):
                 with contextlib.suppress(OSError):
                     path.unlink()
 
-    def _write(self, line: bytes) -> None:
+    def _write(self, lines: list[bytes]) -> int:
+        """Append whole lines as far as there is room; how many went in or were counted lost."""
         assert self._fd is not None  # _roll opened it or raised
         size = os.fstat(self._fd).st_size
-        if size + len(line) > self._max_bytes:
-            self.lost += 1
-            if not self._full:
-                self._full = True
-                os.write(self._fd, self._note("the log file is full; nothing more is written"))
-            return
-        written = os.write(self._fd, line)
-        if written < len(line):
-            os.ftruncate(self._fd, size)  # no half line: a full disk took only a part
-            self.lost += 1
+        room = self._max_bytes - size
+        data = b"".join(lines)
+        if len(data) > room:
+            return self._write_some(lines, room)
+        written = os.write(self._fd, data)
+        if written < len(data):
+            # No half line: a full disk took only a part.
+            whole = data.rfind(b"\n", 0, written) + 1
+            os.ftruncate(self._fd, size + whole)
+            self.lost += data.count(b"\n", whole)
+        return len(lines)
+
+    def _write_some(self, lines: list[bytes], room: int) -> int:
+        fit = 0
+        while fit < len(lines) and len(lines[fit]) <= room:
+            room -= len(lines[fit])
+            fit += 1
+        if fit:
+            self._write(lines[:fit])
+        self.lost += len(lines) - fit
+        if not self._full:
+            self._full = True
+            assert self._fd is not None
+            os.write(self._fd, self._note("the log file is full; nothing more is written"))
+        return len(lines)
 
     def _tell_lost(self) -> None:
         if self.lost and not self._full:
             lost, self.lost = self.lost, 0
             try:
-                self._write(self._note(f"{lost} log lines were lost"))
+                self._write([self._note(f"{lost} log lines were lost")])
             except OSError:
                 self.lost += lost
                 raise

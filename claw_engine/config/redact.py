@@ -23,44 +23,67 @@ MIN_SECRET_CHARS = 6
 _REFERENCE = re.compile(r"\$\{[A-Z_][A-Z0-9_]*\}")
 _SCHEME = re.compile(r"(?i)^(?:bearer|basic|token|bot)\s+(.+)$")
 _VALUE = r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s"',;&}\]]+)"""
-_SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
+_SHAPES: tuple[tuple[re.Pattern[str], str, tuple[str, ...]], ...] = (
     (
         re.compile(
             r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S
         ),
         rf"\1{HIDDEN}\2",
+        ("-----begin ",),
     ),
-    (re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,20}://)[^\s/:]*:[^\s/]+@"), rf"\1{HIDDEN}:{HIDDEN}@"),
+    (
+        re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,20}://)[^\s/:]*:[^\s/]+@"),
+        rf"\1{HIDDEN}:{HIDDEN}@",
+        ("://",),
+    ),
     (
         re.compile(
             r"""(?ix)( authorization["']? \s* [:=] \s* ) (?!\$\{)
             (?: "[^"]*" | '[^']*' | (?:(?:bearer|basic|token|bot)\s+)? [^\s"',}]+ )"""
         ),
         rf"\1{HIDDEN}",
+        ("authorization",),
     ),
-    (re.compile(r"(?i)\b(bearer\s+)[a-z0-9._~+/=-]{16,}"), rf"\1{HIDDEN}"),
+    (re.compile(r"(?i)\b(bearer\s+)[a-z0-9._~+/=-]{16,}"), rf"\1{HIDDEN}", ("bearer",)),
     (
         re.compile(
             r"""(?i)((?:token|passw(?:or)?d|passphrase|secret|api[-_]?key|private[-_]?key)"""
             r"""["']?\s*[:=]\s*)(?!["']?\$\{)""" + _VALUE
         ),
         rf"\1{HIDDEN}",
+        ("token", "passw", "passphrase", "secret", "apikey", "api-key", "api_key", "private"),
     ),
-    (re.compile(r"""(_KEY["']?\s*[:=]\s*)(?!["']?\$\{)""" + _VALUE), rf"\1{HIDDEN}"),
-    (re.compile(r"(?i)(--(?:api-key|token|secret|password)[ =])\S+"), rf"\1{HIDDEN}"),
+    (
+        re.compile(r"""(_KEY["']?\s*[:=]\s*)(?!["']?\$\{)""" + _VALUE),
+        rf"\1{HIDDEN}",
+        ("_key",),
+    ),
+    (
+        re.compile(r"(?i)(--(?:api-key|token|secret|password)[ =])\S+"),
+        rf"\1{HIDDEN}",
+        ("--",),
+    ),
     (
         re.compile(r"""(?i)([?&](?:key|auth|sig|signature|access_token)=)[^&\s"']+"""),
         rf"\1{HIDDEN}",
+        ("?", "&"),
     ),
+    (re.compile(r"\b\d{6,12}:[\w-]{30,}"), HIDDEN, tuple(f"{digit}:" for digit in range(10))),
     (
         re.compile(
             r"\b(?:sk-[\w-]{8,}|gh[pousr]_\w{16,}|github_pat_\w{16,}|xox[a-z]-[\w-]{8,}"
             r"|xapp-[\w-]{8,}|gsk_\w{8,}|AIza[\w-]{20,}|pplx-\w{8,}|npm_\w{16,}|AKIA[0-9A-Z]{16}"
-            r"|\d{6,12}:[\w-]{30,}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)"
+            r"|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)"
         ),
         HIDDEN,
+        (
+            "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "xox", "xapp-", "gsk_",
+            "aiza", "pplx-", "npm_", "akia", "eyj",
+        ),
     ),
-)
+)  # fmt: skip
+"""Shape, what takes its place, and hints: in lower case an ASCII text that has none of a shape's
+hints cannot hold it. A log line is looked through nine times without them (200 µs, 10 with)."""
 
 
 class SecretSource(Protocol):
@@ -95,8 +118,10 @@ class Redactor:
         """The text with known secrets and token shapes replaced by `***`."""
         if self._known is not None:
             text = self._known.sub(HIDDEN, text)
-        for shape, replacement in _SHAPES:
-            text = shape.sub(replacement, text)
+        small = text.lower() if text.isascii() else None  # (?i) knows odd relatives of i, k and s
+        for shape, replacement, hints in _SHAPES:
+            if small is None or any(map(small.__contains__, hints)):
+                text = shape.sub(replacement, text)
         for pattern in self._patterns:
             text = pattern.sub(HIDDEN, text)
         return text
