@@ -17,6 +17,8 @@ class Close(StrEnum):
     TOO_LARGE = "frame too large"
     SLOW = "slow consumer"
     RESTART = "service restart"
+    STARTING = "gateway starting"
+    REVOKED = "device access revoked"
 
     @property
     def code(self) -> int:
@@ -29,5 +31,7 @@ class Close(StrEnum):
                 return 1009
             case Close.RESTART:
                 return 1012
+            case Close.STARTING:
+                return 1013
             case _:
                 return 1008

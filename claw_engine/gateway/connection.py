@@ -1,16 +1,16 @@
-"""One connection of the local door as a state machine: bytes in, actions out, no I/O.
+"""One connection as a state machine: frames in, actions out, no I/O.
 
-    CHALLENGED ──connect ok──▶ OPEN ──…──▶ CLOSED
-         └──anything else──────────────────▶
+    CHALLENGED ──connect──▶ ADMITTING ──admitted──▶ OPEN ──…──▶ CLOSED
+         └──anything else──────┴──refused──────────────▶
 
-Rules and sentences: gateway digest §1.2-1.3. The shell reads, writes, keeps time and closes; it
-must do the actions in order. Nothing here knows sockets, methods or the bus.
+Rules and sentences: gateway digest §1.2-1.3, protocol digest §1. The shell reads, decides about an
+`Admit`, writes, keeps time and closes; it must do the actions in order. Nothing here knows
+sockets, secrets, methods or the bus.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -19,6 +19,7 @@ from msgspec import Struct
 from claw_engine.gateway.close import Close
 from claw_engine.gateway.handshake import Refusal, check_connect
 from claw_engine.gateway.peer import Identity
+from claw_engine.gateway.request import request_from
 from claw_engine.gateway.validate import ConnectParams
 from claw_engine.protocol.frames import (
     MAX_PAYLOAD,
@@ -27,7 +28,6 @@ from claw_engine.protocol.frames import (
     FrameError,
     RequestFrame,
     ResponseFrame,
-    from_json,
 )
 
 HANDSHAKE_TIMEOUT_S = 10.0
@@ -39,6 +39,14 @@ class Send(Struct, frozen=True):
     """Write this frame."""
 
     frame: ResponseFrame | EventFrame
+
+
+class Admit(Struct, frozen=True):
+    """Decide who this is, then call `admitted` or `refused`; read nothing before that."""
+
+    request_id: str
+    params: ConnectParams
+    protocol: int
 
 
 class Opened(Struct, frozen=True):
@@ -67,113 +75,93 @@ class End(Struct, frozen=True):
     reason: str = ""
 
 
-Action: TypeAlias = Send | Opened | Serve | Ignored | End
+Action: TypeAlias = Send | Admit | Opened | Serve | Ignored | End
 
 
 class Phase(StrEnum):
     CHALLENGED = "challenged"
+    ADMITTING = "admitting"
     OPEN = "open"
     CLOSED = "closed"
 
 
 class Connection:
-    """Feed `receive` and do what it says.
+    """Feed `message` with whole frames and do what it says."""
 
-    `admit` turns checked connect parameters into an identity or raises `Refusal`.
-    """
-
-    def __init__(
-        self,
-        nonce: str,
-        now_ms: int,
-        admit: Callable[[ConnectParams], Identity],
-        *,
-        max_frame: int = MAX_PAYLOAD,
-    ) -> None:
-        self._nonce = nonce
+    def __init__(self, nonce: str, now_ms: int, *, max_frame: int = MAX_PAYLOAD) -> None:
+        self.nonce = nonce
         self._started_ms = now_ms
-        self._admit = admit
         self._max_frame = max_frame
-        self._buffer = bytearray()
-        self._searched = 0
+        self._connect_id = ""
         self.phase = Phase.CHALLENGED
 
-    def start(self) -> list[Action]:
-        challenge = {"nonce": self._nonce, "ts": self._started_ms}
-        return [Send(EventFrame("connect.challenge", challenge))]
+    @property
+    def limit(self) -> int:
+        """Bytes that the next frame may have."""
+        return self._max_frame if self.phase is Phase.OPEN else MAX_HANDSHAKE
 
-    def receive(self, data: bytes) -> Iterator[Action]:
-        """Actions for some bytes; to be consumed fully, one by one."""
-        self._buffer += data
-        while self.phase is not Phase.CLOSED:
-            line = self._next_line()
-            if line is None:
-                break
-            if line:
-                yield from self._line(line)
-        limit = MAX_HANDSHAKE if self.phase is Phase.CHALLENGED else self._max_frame
-        if self.phase is not Phase.CLOSED and len(self._buffer) > limit:
-            yield self._end(Close.TOO_LARGE)
+    def start(self) -> Action:
+        # Clients of protocol 4 need `ts`; those of 3 read over `capabilities`.
+        challenge = {"nonce": self.nonce, "ts": self._started_ms, "capabilities": []}
+        return Send(EventFrame("connect.challenge", challenge))
 
-    def handshake_timeout(self) -> list[Action]:
-        return [self._end(Close.TIMEOUT)] if self.phase is Phase.CHALLENGED else []
-
-    def _next_line(self) -> bytes | None:
-        end = self._buffer.find(b"\n", self._searched)
-        if end < 0:
-            self._searched = len(self._buffer)
-            return None
-        line = bytes(memoryview(self._buffer)[:end])
-        del self._buffer[: end + 1]
-        self._searched = 0
-        return line.strip()
-
-    def _line(self, line: bytes) -> Iterator[Action]:
+    def message(self, data: bytes | str) -> list[Action]:
+        """Actions for one whole frame."""
+        if self.phase is Phase.CLOSED:
+            return []
+        if self.phase is Phase.ADMITTING:
+            raise RuntimeError("a frame was read before the client was admitted")
         first = self.phase is Phase.CHALLENGED
-        if len(line) > (MAX_HANDSHAKE if first else self._max_frame):
-            yield self._end(Close.TOO_LARGE)
-            return
+        size = len(data)
+        if size > self.limit:
+            return self.too_large()
         try:
             # RecursionError: a megabyte of "[" must not end the connection's task.
-            raw = json.loads(line, parse_constant=_no_constant)
+            raw = json.loads(data, parse_constant=_no_constant)
         except (ValueError, RecursionError):
-            yield self._end(Close.NORMAL) if first else Ignored(len(line))
-            return
-        if first:
-            yield from self._handshake(raw)
-        else:
-            yield self._open_frame(raw)
+            return [self._end(Close.NORMAL) if first else Ignored(size)]
+        return self._first(raw) if first else [self._later(raw)]
 
-    def _open_frame(self, raw: object) -> Action:
+    def admitted(self, identity: Identity) -> Action:
+        """The shell knows who it is."""
+        self.phase = Phase.OPEN
+        return Opened(self._connect_id, identity)
+
+    def refused(self, refusal: Refusal) -> list[Action]:
+        """The shell lets nobody in."""
+        answer = ResponseFrame(self._connect_id, False, error=refusal.shape)
+        return [Send(answer), self._end(refusal.close, refusal.reason)]
+
+    def too_large(self) -> list[Action]:
+        """A frame over the limit: there is no way to go on."""
+        return [self._end(Close.TOO_LARGE)] if self.phase is not Phase.CLOSED else []
+
+    def handshake_timeout(self) -> list[Action]:
+        done = self.phase in (Phase.OPEN, Phase.CLOSED)
+        return [] if done else [self._end(Close.TIMEOUT)]
+
+    def _later(self, raw: object) -> Action:
         try:
-            frame = from_json(raw)
-            if not isinstance(frame, RequestFrame):
-                raise FrameError("at /type: must be equal to constant 'req'")
+            return Serve(request_from(raw))
         except FrameError as error:
             shape = ErrorShape("INVALID_REQUEST", f"invalid request frame: {error}")
             return Send(ResponseFrame(error.frame_id, False, error=shape))
-        return Serve(frame)
 
-    def _handshake(self, raw: object) -> Iterator[Action]:
+    def _first(self, raw: object) -> list[Action]:
         try:
-            frame = from_json(raw)
+            frame = request_from(raw)
         except FrameError:
-            frame = None
-        if not isinstance(frame, RequestFrame):
-            yield self._end(Close.INVALID_FRAME)
-            return
+            return [self._end(Close.INVALID_FRAME)]
+        self._connect_id = frame.id
         try:
-            identity = self._admit(check_connect(frame))
+            params, protocol = check_connect(frame)
         except Refusal as refusal:
-            yield Send(ResponseFrame(frame.id, False, error=refusal.shape))
-            yield self._end(refusal.close, refusal.shape.message)
-            return
-        self.phase = Phase.OPEN
-        yield Opened(frame.id, identity)
+            return self.refused(refusal)
+        self.phase = Phase.ADMITTING
+        return [Admit(frame.id, params, protocol)]
 
     def _end(self, why: Close, reason: str = "") -> End:
         self.phase = Phase.CLOSED
-        self._buffer.clear()
         return End(why, reason or why.value)
 
 

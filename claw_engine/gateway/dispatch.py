@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from claw_engine.errors import ClawError, InvalidRequest
+from claw_engine.gateway.dialect import missing_scope
 from claw_engine.gateway.errors import MissingScope, UnknownMethod, to_shape
 from claw_engine.gateway.peer import Peer
 from claw_engine.gateway.table import Call, Method, MethodTable, Payload
@@ -41,6 +42,9 @@ class Dispatcher:
         try:
             method = self._find(peer, request.method)
             payload = await method.run(Call(peer, accept), _params(request))
+        except MissingScope as error:
+            shape = missing_scope(error.scope.value, peer.identity.protocol)
+            return ResponseFrame(request.id, False, error=shape)
         except ClawError as error:
             return ResponseFrame(request.id, False, error=to_shape(error))
         except Exception as error:
@@ -60,8 +64,9 @@ class Dispatcher:
         method = self.table.get(name)
         if method is None:
             raise UnknownMethod(name)
-        if name != _ALWAYS_ALLOWED and not allows(peer.identity.scopes, method.scope):
-            raise MissingScope(method.scope)
+        needed = method.scope_under(peer.identity.protocol)
+        if name != _ALWAYS_ALLOWED and not allows(peer.identity.scopes, needed):
+            raise MissingScope(needed)
         return method
 
 

@@ -18,13 +18,14 @@ from pathlib import Path
 from claw_engine.gateway import confinement, door_key, door_path
 from claw_engine.gateway.broadcast import Broadcaster
 from claw_engine.gateway.close import Close
+from claw_engine.gateway.connection import Admit
 from claw_engine.gateway.dispatch import Dispatcher
 from claw_engine.gateway.door_path import DoorError
-from claw_engine.gateway.door_session import DoorSession, Hello, Shop
-from claw_engine.gateway.handshake import Refusal, granted
+from claw_engine.gateway.door_wire import DoorWire
+from claw_engine.gateway.handshake import Refusal, granted, identity_of
 from claw_engine.gateway.outbox import HARD_LIMIT, SOFT_LIMIT
 from claw_engine.gateway.peer import Identity
-from claw_engine.gateway.validate import ConnectParams
+from claw_engine.gateway.session import ClientSession, Hello, Shop
 from claw_engine.paths import StateDir
 from claw_engine.world import World
 
@@ -58,7 +59,7 @@ class Door:
             world.clock, world.ids, dispatcher, broadcaster, hello, self._tasks,
             soft_limit, hard_limit,
         )  # fmt: skip
-        self._sessions: dict[DoorSession, asyncio.Task[None]] = {}
+        self._sessions: dict[ClientSession, asyncio.Task[None]] = {}
         self._server: asyncio.Server | None = None
         self._path: Path | None = None
         self._key = b""
@@ -75,7 +76,11 @@ class Door:
         """
         self._key = await self._world.disk.run(door_key.load_or_create, self._state_dir.door_key)
         sock, self._path = self._bind()
-        self._server = await asyncio.start_unix_server(self._accept, sock=sock, backlog=BACKLOG)
+        try:
+            self._server = await asyncio.start_unix_server(self._accept, sock=sock, backlog=BACKLOG)
+        except BaseException:
+            sock.close()
+            raise
         log.info("door open path=%s", self._path)
         return self._path
 
@@ -118,9 +123,11 @@ class Door:
             return
         # Not on the disk's thread: a slow disk must not keep a client waiting at the door.
         confined = await asyncio.to_thread(confinement.descends_from_run, who.pid, os.getpid())
-        session = DoorSession(
-            self._shop, reader, writer, lambda nonce, params: self._admit(nonce, params, confined)
-        )
+
+        async def admit(nonce: str, asked: Admit) -> Identity:
+            return self._admit(nonce, asked, confined)
+
+        session = ClientSession(self._shop, DoorWire(reader, writer), admit)
         task = asyncio.current_task()
         assert task is not None
         self._sessions[session] = task
@@ -129,18 +136,16 @@ class Door:
         finally:
             del self._sessions[session]
 
-    def _admit(self, nonce: str, params: ConnectParams, confined: bool) -> Identity:
+    def _admit(self, nonce: str, asked: Admit, confined: bool) -> Identity:
+        params = asked.params
         if not door_key.proves(self._key, nonce, params.proof):
             raise Refusal(
                 Close.UNAUTHORIZED,
                 "unauthorized: the door's proof is missing or wrong",
                 {"code": "DOOR_PROOF_INVALID", "hint": f"Read {self._state_dir.door_key}."},
             )
-        client = params.client
         scopes = frozenset() if confined else granted(params.scopes)
-        return Identity(
-            client.id, client.mode, client.version, scopes, frozenset(params.caps), confined
-        )
+        return identity_of(params, asked.protocol, scopes, confined=confined)
 
 
 def _bound_socket(path: Path) -> socket.socket:

@@ -22,6 +22,7 @@ class InvalidParams(InvalidRequest):
 class MissingScope(InvalidRequest):
     def __init__(self, scope: Scope) -> None:
         super().__init__(f"missing scope: {scope.value}")
+        self.scope = scope
 
 
 class TooManyRequests(ClawError):

@@ -59,8 +59,9 @@ class Gateway:
         else:
             features = self.dispatcher.table.features()
             snapshot = await status_payload(self.parts)
-        version = self.parts.host.version
-        return hello(peer.conn_id, version, features, snapshot, uptime_ms(self.parts))
+        version, uptime = self.parts.host.version, uptime_ms(self.parts)
+        limit = peer.outbox.hard_limit
+        return hello(peer.conn_id, peer.identity, version, features, snapshot, uptime, limit)
 
     async def close(self, reason: str) -> None:
         """Tell the clients why, let them have their last words, remove the socket."""

@@ -46,7 +46,10 @@ class Outbox:
         *,
         soft_limit: int = SOFT_LIMIT,
         hard_limit: int = HARD_LIMIT,
+        protocol: int = 3,
     ) -> None:
+        self.protocol = protocol
+        """Which protocol decides what takes a number; known once the handshake is done."""
         self._on_overflow = on_overflow
         self._soft = soft_limit
         self._hard = hard_limit
@@ -62,6 +65,11 @@ class Outbox:
     def cost(self) -> int:
         """Estimated bytes that wait."""
         return self._cost
+
+    @property
+    def hard_limit(self) -> int:
+        """Estimated bytes over which the connection is given up."""
+        return self._hard
 
     @property
     def closed(self) -> bool:
@@ -134,7 +142,9 @@ class Outbox:
             taken += event.cost
             if event.group is not None and self._last_of_group.get(event.group) is entry:
                 del self._last_of_group[event.group]
-            out.append(Outgoing(event, self._number() if event.numbered else None))
+            out.append(
+                Outgoing(event, self._number() if event.takes_number(self.protocol) else None)
+            )
         self._cost -= taken
         return out
 

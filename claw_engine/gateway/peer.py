@@ -14,11 +14,19 @@ from claw_engine.protocol.names import Scope, allows
 CAP_TOOLS = "tool-events"
 CAP_TRACE = "trace"
 
+_SHOWS_APPROVALS = frozenset(
+    {"openclaw-control-ui", "openclaw-macos", "openclaw-ios", "openclaw-android"}
+)
+"""Clients that need no capability to get approval requests under protocol 4."""
+
 
 class Identity(Struct, frozen=True):
     """What a client said of itself and what it was granted.
 
     A `confined` client descends from one of our own runs: it may ask for `health`, nothing else.
+    `protocol` was negotiated; `scope_names` are the scopes in the order they were asked for;
+    `method` is how it proved itself (door, token, password, device-token, none, trusted-proxy).
+    `remote_ip` is empty at the door and in this process.
     """
 
     client_id: str
@@ -27,6 +35,19 @@ class Identity(Struct, frozen=True):
     scopes: frozenset[Scope] = frozenset()
     caps: frozenset[str] = frozenset()
     confined: bool = False
+    protocol: int = 3
+    role: str = "operator"
+    scope_names: tuple[str, ...] = ()
+    method: str = "door"
+    device_id: str = ""
+    device_token: str = ""
+    token_issued_ms: int = 0
+    remote_ip: str = ""
+    display_name: str = ""
+    platform: str = ""
+    device_family: str = ""
+    model_identifier: str = ""
+    instance_id: str = ""
 
 
 class Peer:
@@ -60,16 +81,30 @@ class Peer:
 
     def wants(self, event: WireEvent) -> bool:
         who = self.identity
-        if who.confined:
+        if who.confined or (event.only4 and who.protocol < 4):
             return False
         match event.audience:
             case Audience.ALL:
                 return allows(who.scopes, Scope.READ)
             case Audience.APPROVERS:
-                return allows(who.scopes, Scope.APPROVALS)
+                return approves(who)
+            case Audience.PAIRERS:
+                return allows(who.scopes, Scope.PAIRING)
             case Audience.TRACE:
                 return self._trace_all or event.session_key in self._trace_sessions
             case Audience.RUN_TOOLS:
                 return CAP_TOOLS in who.caps and event.run_id in self._runs
             case Audience.TOKEN_STREAM:
                 return CAP_TRACE not in who.caps and allows(who.scopes, Scope.READ)
+
+
+def approves(who: Identity) -> bool:
+    """Whether a client is a route for approvals of commands (protocol digest §4).
+
+    Under protocol 3 the scope is enough; under 4 the client must also say that it shows them.
+    """
+    if who.confined or not allows(who.scopes, Scope.APPROVALS):
+        return False
+    if who.protocol < 4:
+        return True
+    return who.client_id in _SHOWS_APPROVALS or bool(who.caps & {"approvals", "exec-approvals"})

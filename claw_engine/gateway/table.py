@@ -6,7 +6,7 @@ looks up and what `hello-ok.features` lists. It must not know transports.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -18,6 +18,8 @@ from claw_engine.protocol.names import Scope
 P = TypeVar("P", bound=Params)
 
 Payload: TypeAlias = Mapping[str, object]
+Answer: TypeAlias = Payload | Sequence[Payload]
+"""What a method answers: an object; a few of OpenClaw's answer a list."""
 
 
 class Call(Struct, frozen=True):
@@ -27,28 +29,35 @@ class Call(Struct, frozen=True):
     accept: Callable[[Payload], None]
 
 
-Handler: TypeAlias = Callable[[Call, P], Awaitable[Payload]]
+Handler: TypeAlias = Callable[[Call, P], Awaitable[Answer]]
 
 
 class Method(Struct, frozen=True):
     """`run` checks the parameters, then acts; it returns the payload of the (final) answer.
 
-    Raises InvalidParams, or the ClawError with which the handler refuses.
+    Raises InvalidParams, or the ClawError with which the handler refuses. `scope4` is the scope
+    under protocol 4 where it differs.
     """
 
     name: str
     scope: Scope
     params: type[Params]
-    run: Callable[[Call, Payload], Awaitable[Payload]]
+    run: Callable[[Call, Payload], Awaitable[Answer]]
+    scope4: Scope | None = None
+
+    def scope_under(self, protocol: int) -> Scope:
+        return self.scope4 if protocol >= 4 and self.scope4 is not None else self.scope
 
 
-def method(name: str, scope: Scope, params: type[P], handler: Handler[P]) -> Method:
+def method(
+    name: str, scope: Scope, params: type[P], handler: Handler[P], *, scope4: Scope | None = None
+) -> Method:
     """A method whose handler gets its parameters as a finished `params` object."""
 
-    async def run(call: Call, raw: Payload) -> Payload:
+    async def run(call: Call, raw: Payload) -> Answer:
         return await handler(call, check(name, params, raw))
 
-    return Method(name, scope, params, run)
+    return Method(name, scope, params, run, scope4)
 
 
 EVENTS = (
@@ -61,6 +70,10 @@ EVENTS = (
     "lanes",
     "sessions.changed",
     "notice",
+    "health",
+    "presence",
+    "device.pair.requested",
+    "device.pair.resolved",
     "tick",
     "shutdown",
     "connection.closing",

@@ -115,18 +115,43 @@ class ClientInfo(Params):
     id: Literal[
         "webchat-ui", "openclaw-control-ui", "webchat", "cli", "gateway-client", "openclaw-macos",
         "openclaw-ios", "openclaw-android", "node-host", "test", "fingerprint", "openclaw-probe",
+        "openclaw-tui", "openclaw-browser-copilot", "openclaw-linux", "openclaw-watchos",
+        "openclaw-worker",
     ]  # fmt: skip
-    mode: Literal["webchat", "cli", "ui", "backend", "node", "probe", "test"]
+    mode: Literal["webchat", "cli", "ui", "backend", "node", "probe", "test", "worker"]
     version: Text
     platform: Text
     display_name: Text | None = None
     device_family: Text | None = None
     model_identifier: Text | None = None
     instance_id: Text | None = None
+    build_id: Annotated[str, Field(max_length=96)] | None = None
+    time_zone: Annotated[str, Field(max_length=64)] | None = None
+
+
+class DeviceProof(Params):
+    """A device's key and its signature over the handshake (gateway digest §1.5)."""
+
+    id: Text
+    public_key: Text
+    signature: Text
+    signed_at: Millis
+    nonce: Text | None = None
+
+
+class ConnectAuth(Params):
+    """The secrets a client offers. The last three are for services we do not have."""
+
+    token: str | None = None
+    device_token: str | None = None
+    password: str | None = None
+    bootstrap_token: str | None = None
+    approval_runtime_token: str | None = None
+    agent_runtime_identity_token: str | None = None
 
 
 class ConnectParams(Params):
-    """`proof` is the door's; OpenClaw's `auth` and `device` are taken and not looked at."""
+    """Both protocols' parameters in one closed schema. `proof` is for the local door only."""
 
     min_protocol: Count
     max_protocol: Count
@@ -138,8 +163,11 @@ class ConnectParams(Params):
     commands: list[str] | None = None
     permissions: dict[str, bool] | None = None
     path_env: str | None = None
-    device: dict[str, object] | None = None
-    auth: dict[str, str] | None = None
+    computer_use: dict[str, object] | None = None
+    worker_runs: dict[str, object] | None = None
+    model_catalog: dict[str, object] | None = None
+    device: DeviceProof | None = None
+    auth: ConnectAuth | None = None
     locale: str | None = None
     user_agent: str | None = None
 
@@ -147,16 +175,22 @@ class ConnectParams(Params):
 P = TypeVar("P", bound=Params)
 
 
-def check(method: str, model: type[P], raw: Mapping[str, object]) -> P:
-    """The parameters as an object. Raises InvalidParams that names every problem."""
+def check(
+    method: str, model: type[P], raw: Mapping[str, object], *, protocol: int | None = None
+) -> P:
+    """The parameters as an object. Raises InvalidParams that names every problem.
+
+    With a `protocol` the sentences about closed lists are those of its clients, which name no
+    allowed value.
+    """
     try:
         return model.model_validate(raw)
     except ValidationError as error:
-        problems = [_sentence(e) for e in error.errors(include_url=False, include_input=False)]
-        raise InvalidParams(method, problems) from None
+        found = error.errors(include_url=False, include_input=False)
+        raise InvalidParams(method, [_sentence(e, protocol) for e in found]) from None
 
 
-def _sentence(error: ErrorDetails) -> str:
+def _sentence(error: ErrorDetails, protocol: int | None) -> str:
     path = [str(step) for step in error["loc"]]
     where = "/" + "/".join(path)
     match error["type"]:
@@ -167,5 +201,10 @@ def _sentence(error: ErrorDetails) -> str:
             return f"must have required property '{path[-1]}'"
         case "string_too_short":
             return f"at {where}: must NOT have fewer than 1 characters"
+        case "literal_error" if protocol is not None and protocol >= 4:
+            return f"at {where}: must be equal to one of the allowed values"
+        case "literal_error" if protocol is not None:
+            constant = f"at {where}: must be equal to constant"
+            return f"{constant}; at {where}: must match a schema in anyOf"
         case _:
             return f"at {where}: {error['msg']}"

@@ -29,6 +29,7 @@ class Audience(StrEnum):
 
     ALL = "all"
     APPROVERS = "approvers"
+    PAIRERS = "pairers"
     TRACE = "trace"
     """Those that subscribed to the trace of the event's session."""
     RUN_TOOLS = "run-tools"
@@ -39,6 +40,7 @@ class Audience(StrEnum):
 
 class _Cache(Struct, eq=False):
     body: bytes | None = None
+    body4: bytes | None = None
 
     def __eq__(self, other: object) -> bool:
         """What was already encoded is no part of an event's value."""
@@ -51,8 +53,9 @@ class WireEvent(Struct, frozen=True):
     """One event for clients.
 
     `cost` is an estimate in bytes. `numbered` events take the connection's next `seq`; targeted
-    ones carry none (gateway digest §1.8). Two neighbours of one `group` with one `merge_key` may
-    become one while they wait.
+    ones carry none (gateway digest §1.8), but under protocol 4 those with `numbered4` do. Two
+    neighbours of one `group` with one `merge_key` may become one while they wait. `payload4` is
+    what protocol 4 says instead, `only4` an event that protocol 3 does not know.
     """
 
     name: str
@@ -65,14 +68,33 @@ class WireEvent(Struct, frozen=True):
     session_key: str = ""
     group: Hashable | None = None
     merge_key: Hashable | None = None
+    payload4: Mapping[str, object] | None = None
+    numbered4: bool = False
+    only4: bool = False
+    state_version: Mapping[str, int] | None = None
     _cache: _Cache = field(default_factory=_Cache)
 
-    def line(self, seq: int | None) -> bytes:
+    def takes_number(self, protocol: int) -> bool:
+        return self.numbered or (self.numbered4 and protocol >= 4)
+
+    def said(self, protocol: int) -> Mapping[str, object]:
+        """The payload under a protocol."""
+        return self.payload if protocol < 4 or self.payload4 is None else self.payload4
+
+    def line(self, seq: int | None, protocol: int = 3) -> bytes:
         """The event as one line of JSON, with the connection's number."""
-        body = self._cache.body
+        cache, four = self._cache, protocol >= 4 and self.payload4 is not None
+        body = cache.body4 if four else cache.body
         if body is None:
-            head = {"type": "event", "event": self.name, "payload": self.payload}
-            body = self._cache.body = json_bytes(head)[:-1]
+            head: dict[str, object] = {"type": "event", "event": self.name}
+            head["payload"] = self.said(protocol)
+            if self.state_version is not None:
+                head["stateVersion"] = self.state_version
+            body = json_bytes(head)[:-1]
+            if four:
+                cache.body4 = body
+            else:
+                cache.body = body
         if seq is None:
             return body + b"}\n"
         return b'%b,"seq":%d}\n' % (body, seq)
@@ -80,18 +102,29 @@ class WireEvent(Struct, frozen=True):
     def merged(self, newer: WireEvent) -> WireEvent:
         """This event and a newer one with the same `merge_key`, as one.
 
-        `agent` and `trace` deltas add up; of all others the newer replaces the older.
+        `agent` and `trace` deltas add up, and so does the `deltaText` of protocol 4; of all others
+        the newer replaces the older.
         """
+        if self.name == "chat" and self.payload4 is not None and newer.payload4 is not None:
+            if newer.payload4.get("replace"):
+                return newer
+            text = f"{self.payload4.get('deltaText', '')}{newer.payload4.get('deltaText', '')}"
+            told: dict[str, object] = {**newer.payload4, "deltaText": text}
+            if self.payload4.get("replace"):
+                told["replace"] = True
+            return replace(newer, payload4=told, _cache=_Cache())
         if self.name not in ("agent", "trace"):
             return newer
         old_data, new_data = self.payload["data"], newer.payload["data"]
         if not isinstance(old_data, Mapping) or not isinstance(new_data, Mapping):
             return newer
         delta = f"{old_data.get('delta', '')}{new_data.get('delta', '')}"
-        payload = {**newer.payload, "data": {**new_data, "delta": delta}}
+        data = {**new_data, "delta": delta}
+        payload = {**newer.payload, "data": data}
+        payload4 = None if newer.payload4 is None else {**newer.payload4, "data": data}
         grown = len(str(new_data.get("delta", "")))
         cost = self.cost + grown if self.name == "trace" else newer.cost + len(delta)
-        return replace(newer, payload=payload, cost=cost, _cache=_Cache())
+        return replace(newer, payload=payload, payload4=payload4, cost=cost, _cache=_Cache())
 
 
 def json_bytes(value: object) -> bytes:

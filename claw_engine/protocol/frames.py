@@ -14,6 +14,8 @@ from typing import TypeAlias
 from msgspec import Struct
 
 PROTOCOL_VERSION = 3
+PROTOCOLS = (3, 4)
+"""Versions that the engine speaks: OpenClaw 2026.2.26's and 2026.9.6's."""
 MAX_PAYLOAD = 25 * 1024 * 1024
 """Bytes of one frame that a peer may send (gateway digest §1.1)."""
 
@@ -31,7 +33,8 @@ class RequestFrame(Struct, frozen=True):
 
 
 class ErrorShape(Struct, frozen=True):
-    """`code` is one of NOT_LINKED, NOT_PAIRED, AGENT_TIMEOUT, INVALID_REQUEST, UNAVAILABLE."""
+    """`code`: NOT_LINKED, NOT_PAIRED, AGENT_TIMEOUT, INVALID_REQUEST, UNAVAILABLE; under protocol
+    4 also FORBIDDEN and APPROVAL_NOT_FOUND."""
 
     code: str
     message: str
@@ -66,16 +69,22 @@ class ResponseFrame(Struct, frozen=True):
 
 
 class EventFrame(Struct, frozen=True):
-    """`seq` counts broadcast events of one connection's gateway; targeted events carry none."""
+    """`seq` counts the events of one connection; under protocol 3 targeted ones carry none.
+
+    `state_version` numbers the presence and health that an event tells.
+    """
 
     event: str
     payload: object = None
     seq: int | None = None
+    state_version: Mapping[str, int] | None = None
 
     def to_json(self) -> dict[str, object]:
         out: dict[str, object] = {"type": "event", "event": self.event, "payload": self.payload}
         if self.seq is not None:
             out["seq"] = self.seq
+        if self.state_version is not None:
+            out["stateVersion"] = dict(self.state_version)
         return out
 
 

@@ -11,6 +11,8 @@ class Scope(StrEnum):
     READ = "operator.read"
     WRITE = "operator.write"
     APPROVALS = "operator.approvals"
+    PAIRING = "operator.pairing"
+    QUESTIONS = "operator.questions"
     ADMIN = "operator.admin"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from claw_engine.gateway.close import Close
 from claw_engine.gateway.connection import (
     MAX_HANDSHAKE,
     Action,
+    Admit,
     Connection,
     End,
     Ignored,
@@ -23,8 +25,8 @@ from claw_engine.gateway.connection import (
     Serve,
 )
 from claw_engine.gateway.handshake import Refusal
+from claw_engine.gateway.lines import LineSplitter
 from claw_engine.gateway.peer import Identity
-from claw_engine.gateway.validate import ConnectParams
 from claw_engine.protocol.frames import ResponseFrame
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "frames"
@@ -40,14 +42,44 @@ CONNECT: dict[str, object] = {
 }
 
 
-def admit(params: ConnectParams) -> Identity:
-    if params.proof != "p":
-        raise Refusal(Close.UNAUTHORIZED, "unauthorized")
-    return Identity(params.client.id, params.client.mode)
+class Machine:
+    """A connection whose frames are lines, let in by whoever says `p`."""
+
+    def __init__(self, max_frame: int = 1 << 20) -> None:
+        self.core = Connection("n", 1, max_frame=max_frame)
+        self.lines = LineSplitter()
+
+    @property
+    def phase(self) -> Phase:
+        return self.core.phase
+
+    def start(self) -> Action:
+        return self.core.start()
+
+    def handshake_timeout(self) -> list[Action]:
+        return self.core.handshake_timeout()
+
+    def receive(self, data: bytes) -> Iterator[Action]:
+        for line in self.lines.feed(data):
+            for action in self.core.message(line):
+                if isinstance(action, Admit):
+                    yield from self._admit(action)
+                else:
+                    yield action
+        if self.lines.rest > self.core.limit:
+            yield from self.core.too_large()
+
+    def _admit(self, asked: Admit) -> Iterator[Action]:
+        if asked.params.proof != "p":
+            yield from self.core.refused(Refusal(Close.UNAUTHORIZED, "unauthorized"))
+        else:
+            client = asked.params.client
+            identity = Identity(client.id, client.mode, protocol=asked.protocol)
+            yield self.core.admitted(identity)
 
 
-def connection(max_frame: int = 1 << 20) -> Connection:
-    return Connection("n", 1, admit, max_frame=max_frame)
+def connection(max_frame: int = 1 << 20) -> Machine:
+    return Machine(max_frame)
 
 
 def request(method: str, params: object = None, id_: str = "1") -> bytes:
@@ -55,7 +87,7 @@ def request(method: str, params: object = None, id_: str = "1") -> bytes:
     return json.dumps(frame).encode() + b"\n"
 
 
-def opened(max_frame: int = 1 << 20) -> Connection:
+def opened(max_frame: int = 1 << 20) -> Machine:
     made = connection(max_frame)
     list(made.receive(request("connect", CONNECT)))
     assert made.phase is Phase.OPEN
@@ -69,12 +101,13 @@ def error_of(action: Action) -> str:
 
 
 def test_challenge_comes_first() -> None:
-    (action,) = connection().start()
+    action = connection().start()
     assert isinstance(action, Send)
     golden = json.loads((GOLDEN / "error.first_frame_not_connect.json").read_text())
     ours = action.frame.to_json()["payload"]
     assert isinstance(ours, dict)
-    assert set(golden["frames"][0]["frame"]["payload"]) == set(ours)
+    # Protocol 4 adds what it can do; clients of 3 read over it.
+    assert {*golden["frames"][0]["frame"]["payload"], "capabilities"} == set(ours)
 
 
 def test_connect_opens_and_later_frames_of_the_same_bytes_are_served() -> None:
@@ -95,7 +128,7 @@ def test_connect_opens_and_later_frames_of_the_same_bytes_are_served() -> None:
         (b"\xff\xfe\x00\n", None, Close.NORMAL),
         (b"[" * 60_000 + b"\n", None, Close.NORMAL),
         (
-            request("connect", {**CONNECT, "minProtocol": 4, "maxProtocol": 4}),
+            request("connect", {**CONNECT, "minProtocol": 5, "maxProtocol": 9}),
             "protocol mismatch",
             Close.PROTOCOL,
         ),
@@ -147,7 +180,7 @@ def test_protocol_mismatch_names_the_expected_one() -> None:
 @pytest.mark.parametrize(
     ("data", "id_"),
     [
-        (b'{"type":"req","id":"","method":"health"}\n', "invalid"),
+        (b'{"type":"req","id":"","method":"health"}\n', ""),
         (b'{"type":"req","method":"health"}\n', "invalid"),
         (b'{"type":"req","id":"7"}\n', "7"),
         (b'{"type":"event","event":"x"}\n', "invalid"),
