@@ -22,6 +22,7 @@ from claw_engine.adapters import (
 from claw_engine.agent.run import AgentDeps, AgentRuntime
 from claw_engine.approvals.broker import Broker
 from claw_engine.approvals.modes import ModeSwitch
+from claw_engine.approvals.rulesfile import RulesFile
 from claw_engine.approvals.store import ExecApprovals
 from claw_engine.config.load import ConfigStore
 from claw_engine.config.settings import Settings
@@ -141,6 +142,8 @@ class Rooms:
             background=self.processes,
             queue=QueueAdapter(self.dispatcher, self.sessions, self._reset, self._named_model),
             rules=self.exec_approvals,
+            grants=self.broker.grants,
+            rules_file=RulesFile(world, self._state.exec_approvals),
             permission=self.permission,
             probes=self.probes,
         )
@@ -244,6 +247,7 @@ class Rooms:
         self.sessions.configure(routes.default_agent, global_scope=routes.global_scope)
 
     async def _begin_anew(self, key: str, reason: str) -> SessionEntry:
+        await self.broker.grants.end_session(key)
         return await self.sessions.reset(key)
 
     def _named_model(self, name: str) -> ModelRef:

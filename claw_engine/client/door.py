@@ -23,7 +23,7 @@ CLIENT_VERSION = "0.1.0"
 KEY_BYTES = 32
 MAX_REQUEST = 25 * 1024 * 1024
 """Bytes of one request: what the engine takes (protocol/frames.py), known here without its cost."""
-TWO_ANSWERS = frozenset({"agent"})
+TWO_ANSWERS = frozenset({"agent", "exec.approval.request"})
 """Methods whose first answer only says `accepted`."""
 
 

@@ -11,7 +11,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from claw_engine.approvals.model import ApprovalRecord, Status, to_wire
+from claw_engine.approvals.events import ApprovalRan, StandingChanged
+from claw_engine.approvals.model import ApprovalRecord, Status
+from claw_engine.approvals.wire import record_to_wire
 from claw_engine.events import Event, EventBus, Notice, Resync, Subscription
 from claw_engine.gateway.peer import Peer
 from claw_engine.gateway.throttle import Throttle
@@ -130,6 +132,10 @@ class Broadcaster:
 
     def _other(self, event: Event) -> None:
         match event.topic:
+            case "approval" if isinstance(event, StandingChanged):
+                self.send(CHANGED)
+            case "approval" if isinstance(event, ApprovalRan):
+                self.send(ran_event(event.record))
             case "approval":
                 record = getattr(event, "record", None)
                 if isinstance(record, ApprovalRecord):
@@ -193,13 +199,28 @@ def _latest(name: str, payload: Mapping[str, object]) -> WireEvent:
 def approval_event(record: ApprovalRecord) -> WireEvent:
     """`exec.approval.requested` or `.resolved`; an expiry is a resolution without a decision."""
     pending = record.status is Status.PENDING
-    payload = to_wire(record)
+    payload = record_to_wire(record)
     if not pending:
         payload["ts"] = record.decided_at_ms
     return WireEvent(
         "exec.approval.requested" if pending else "exec.approval.resolved",
         payload,
         cost=OVERHEAD * 8 + 2 * len(record.ask.command),
+        audience=Audience.APPROVERS,
+        run_id=record.ask.run_id,
+        session_key=record.ask.session_key,
+    )
+
+
+CHANGED = WireEvent("exec.approvals.changed", {}, audience=Audience.APPROVERS)
+
+
+def ran_event(record: ApprovalRecord) -> WireEvent:
+    """What an allowed request did, for who shows the history."""
+    payload = {"id": record.id, "ran": dict(record.ran or {})}
+    return WireEvent(
+        "exec.approval.ran",
+        payload,
         audience=Audience.APPROVERS,
         run_id=record.ask.run_id,
         session_key=record.ask.session_key,

@@ -11,8 +11,12 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from claw_engine.approvals.model import ApprovalRecord, Decision
+from claw_engine.approvals.answers import Answer
+from claw_engine.approvals.grants import Grant, Wanted
+from claw_engine.approvals.model import ApprovalAsk, ApprovalRecord, Decision
 from claw_engine.approvals.policy import PermissionMode, Rule
+from claw_engine.approvals.rulesfile import Snapshot
+from claw_engine.errors import ClawError
 from claw_engine.events import EventBus
 from claw_engine.lanes import Lanes
 from claw_engine.probes import Probes
@@ -108,12 +112,53 @@ class ApprovalsPort(Protocol):
     def get(self, id_or_prefix: str) -> ApprovalRecord | None: ...
 
     async def resolve(
-        self, approval_id: str, decision: Decision, by: str, reason: str
+        self,
+        approval_id: str,
+        decision: Decision,
+        by: str,
+        reason: str = "",
+        grant: Wanted | None = None,
     ) -> ApprovalRecord:
         """Decide; the first answer wins. Raises ClawError for one that is not pending."""
         ...
 
+    async def resolve_many(
+        self, approval_ids: Sequence[str], answer: Answer
+    ) -> Sequence[ApprovalRecord | ClawError]:
+        """One answer to several, each its record or why it is not decided."""
+        ...
+
+    async def open(
+        self, ask: ApprovalAsk, timeout_ms: int | None = None, approval_id: str | None = None
+    ) -> ApprovalRecord:
+        """Put a question; returns once it waits. Raises ClawError."""
+        ...
+
+    async def wait(self, approval_id: str) -> ApprovalRecord:
+        """The end of a request. Raises UnknownApproval."""
+        ...
+
+    async def withdraw(self, approval_id: str, reason: str) -> None: ...
+
     async def history(self, limit: int) -> Sequence[ApprovalRecord]: ...
+
+
+class GrantsPort(Protocol):
+    """A yes that holds for a while."""
+
+    def list(self) -> Sequence[Grant]: ...
+
+    async def remove(self, grant_id: str) -> Grant | None:
+        """The grant taken back; None when there is none. Raises ClawError."""
+        ...
+
+
+class RulesFilePort(Protocol):
+    """The rules file as a whole. Both raise ClawError."""
+
+    async def snapshot(self) -> Snapshot: ...
+
+    async def replace(self, file: dict[str, object], base_hash: str | None) -> Snapshot: ...
 
 
 class RulesPort(Protocol):
@@ -236,5 +281,7 @@ class GatewayParts(Struct, frozen=True):
     background: BackgroundPort | None = None
     queue: QueuePort | None = None
     rules: RulesPort | None = None
+    grants: GrantsPort | None = None
+    rules_file: RulesFilePort | None = None
     permission: PermissionPort | None = None
     probes: Probes | None = None

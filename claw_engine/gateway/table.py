@@ -66,6 +66,8 @@ EVENTS = (
     "chat",
     "exec.approval.requested",
     "exec.approval.resolved",
+    "exec.approval.ran",
+    "exec.approvals.changed",
     "trace",
     "lanes",
     "sessions.changed",

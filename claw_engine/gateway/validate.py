@@ -88,10 +88,55 @@ class ApprovalIdParams(Params):
     id: Text
 
 
+class GrantParams(Params):
+    """A yes for more than this once; `minutes` belongs to the span of that name, a day at most."""
+
+    covers: Literal["exact", "programs"]
+    span: Literal["minutes", "session", "lasting"]
+    minutes: Annotated[int, Field(ge=1, le=1440)] = 15
+
+
 class ApprovalResolveParams(Params):
     id: Text
     decision: Literal["allow-once", "allow-always", "deny"]
     reason: str = ""
+    grant: GrantParams | None = None
+
+
+class ApprovalBatchParams(Params):
+    ids: Annotated[list[Text], Field(min_length=1, max_length=1000)]
+    decision: Literal["allow-once", "allow-always", "deny"]
+    reason: str = ""
+    grant: GrantParams | None = None
+
+
+class ApprovalRequestParams(Params):
+    """A client's own command (gateway digest §1.11); `timeout_ms` a day at most."""
+
+    id: RunId | None = None
+    command: Text
+    command_argv: list[str] | None = None
+    system_run_plan_v2: dict[str, object] | None = None
+    env: dict[str, str] | None = None
+    cwd: str | None = None
+    node_id: str | None = None
+    host: str | None = None
+    security: str | None = None
+    ask: str | None = None
+    agent_id: str | None = None
+    resolved_path: str | None = None
+    session_key: str | None = None
+    turn_source_channel: str | None = None
+    turn_source_to: str | None = None
+    turn_source_account_id: str | None = None
+    turn_source_thread_id: str | int | None = None
+    timeout_ms: Annotated[int, Field(ge=1, le=86_400_000)] | None = None
+    two_phase: bool = False
+
+
+class RulesFileParams(Params):
+    file: dict[str, object]
+    base_hash: str | None = None
 
 
 class ApprovalHistoryParams(Params):

@@ -74,13 +74,17 @@ def leave_outside(policy: ExecPolicy) -> Leave:
 async def ask_operator(ctx: ToolContext, ask: ApprovalAsk) -> Outcome:
     """Put the question and wait for its end; the run is parked meanwhile.
 
-    `ctx.on_approval` hears of it twice: when it waits, and when it has ended.
+    `ctx.on_approval` hears of it twice: when it waits, and when it has ended. A grant answers at
+    once, and nothing is parked for it.
 
     Raises ToolError when it cannot be asked or the run was stopped meanwhile.
     """
     try:
-        async with ctx.operator_wait():
-            outcome = await ctx.approvals.request(ask, on_pending=ctx.on_approval)
+        granted = await ctx.approvals.granted(ask)
+        if granted is None:
+            async with ctx.operator_wait():
+                granted = await ctx.approvals.request(ask, on_pending=ctx.on_approval)
+        outcome = granted
     except ToolError:
         raise
     except ClawError as error:

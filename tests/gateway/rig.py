@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from claw_engine.approvals.answers import Answer
+from claw_engine.approvals.grants import Wanted
 from claw_engine.approvals.model import (
     ApprovalAsk,
     ApprovalKind,
@@ -16,7 +18,7 @@ from claw_engine.approvals.model import (
     Decision,
     Status,
 )
-from claw_engine.errors import InvalidRequest
+from claw_engine.errors import ClawError, InvalidRequest
 from claw_engine.events import EventBus
 from claw_engine.gateway.gateway import Gateway
 from claw_engine.gateway.outbox import HARD_LIMIT, SOFT_LIMIT
@@ -109,7 +111,12 @@ class FakeApprovals:
         return self.records.get(id_or_prefix)
 
     async def resolve(
-        self, approval_id: str, decision: Decision, by: str, reason: str
+        self,
+        approval_id: str,
+        decision: Decision,
+        by: str,
+        reason: str = "",
+        grant: Wanted | None = None,
     ) -> ApprovalRecord:
         found = self.records.get(approval_id)
         if found is None or found.status is not Status.PENDING:
@@ -120,6 +127,30 @@ class FakeApprovals:
         )  # fmt: skip
         self.records[approval_id] = decided
         return decided
+
+    async def resolve_many(
+        self, approval_ids: Sequence[str], answer: Answer
+    ) -> Sequence[ApprovalRecord | ClawError]:
+        out: list[ApprovalRecord | ClawError] = []
+        for one in approval_ids:
+            try:
+                out.append(await self.resolve(one, answer.decision, answer.by, answer.reason))
+            except ClawError as error:
+                out.append(error)
+        return out
+
+    async def open(
+        self, ask: ApprovalAsk, timeout_ms: int | None = None, approval_id: str | None = None
+    ) -> ApprovalRecord:
+        found = ApprovalRecord(approval_id or f"a{len(self.records)}", ask, 1, 2)
+        self.records[found.id] = found
+        return found
+
+    async def wait(self, approval_id: str) -> ApprovalRecord:
+        return self.records[approval_id]
+
+    async def withdraw(self, approval_id: str, reason: str) -> None:
+        del self.records[approval_id]
 
     async def history(self, limit: int) -> Sequence[ApprovalRecord]:
         return list(self.records.values())[:limit]

@@ -16,6 +16,7 @@ from claw_engine.gateway.methods import (
     permission,
     queue,
     sessions,
+    standing,
     system,
     trace,
 )
@@ -23,7 +24,8 @@ from claw_engine.gateway.ports import GatewayParts
 from claw_engine.gateway.table import MethodTable
 
 _FAMILIES = (
-    system, sessions, chat, agent, lanes, queue, approvals, models, config, permission, engine,
+    system, sessions, chat, agent, lanes, queue, approvals, standing, models, config, permission,
+    engine,
 )  # fmt: skip
 
 

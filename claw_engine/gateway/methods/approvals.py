@@ -1,77 +1,120 @@
-"""`exec.approval.*`: what waits for the operator, and the decisions; `exec.approvals.rules` and
-`.remove`: what was allowed for good, and taking it back."""
+"""`exec.approval.*` and `approval.history`: what waits for a person, the answers, and questions
+that clients bring about commands of their own."""
 
 from __future__ import annotations
 
-from claw_engine.approvals.model import Decision, to_wire
-from claw_engine.approvals.policy import Rule
-from claw_engine.errors import InvalidRequest
+import asyncio
+
+from claw_engine.approvals.answers import Answer
+from claw_engine.approvals.clientask import client_ask
+from claw_engine.approvals.errors import UnknownApproval
+from claw_engine.approvals.grants import Covers, Span, Wanted
+from claw_engine.approvals.model import ApprovalRecord, Decision
+from claw_engine.approvals.wire import record_to_wire
+from claw_engine.errors import ClawError, InvalidRequest
+from claw_engine.gateway.errors import to_shape
 from claw_engine.gateway.methods.chat import known_as
-from claw_engine.gateway.ports import GatewayParts, RulesPort
+from claw_engine.gateway.ports import GatewayParts
 from claw_engine.gateway.table import Call, Method, Payload, method
 from claw_engine.gateway.validate import (
+    ApprovalBatchParams,
     ApprovalHistoryParams,
     ApprovalIdParams,
+    ApprovalRequestParams,
     ApprovalResolveParams,
+    GrantParams,
     NoParams,
 )
 from claw_engine.protocol.names import Scope
 
+CLIENT_TIMEOUT_MS = 120_000
+"""How long a client's question waits when it does not say (gateway digest §1.11)."""
+
 
 def methods(parts: GatewayParts) -> tuple[Method, ...]:
+    approvals = parts.approvals
+
     async def list_pending(call: Call, params: NoParams) -> Payload:
-        return {"approvals": [to_wire(record) for record in parts.approvals.pending()]}
+        return {"approvals": [record_to_wire(record) for record in approvals.pending()]}
 
     async def get(call: Call, params: ApprovalIdParams) -> Payload:
-        record = parts.approvals.get(params.id)
+        record = approvals.get(params.id)
         if record is None:
             raise InvalidRequest("unknown approval id")
-        return to_wire(record)
+        return record_to_wire(record)
 
     async def resolve(call: Call, params: ApprovalResolveParams) -> Payload:
-        who = known_as(call.peer)
-        decision = Decision(params.decision)
-        record = await parts.approvals.resolve(params.id, decision, who, params.reason)
-        return {"ok": True, "record": to_wire(record)}
+        who, decision = known_as(call.peer), Decision(params.decision)
+        grant = _wanted(params.grant)
+        record = await approvals.resolve(params.id, decision, who, params.reason, grant)
+        return {"ok": True, "record": record_to_wire(record)}
+
+    async def resolve_many(call: Call, params: ApprovalBatchParams) -> Payload:
+        answer = Answer(
+            Decision(params.decision), known_as(call.peer), params.reason, _wanted(params.grant)
+        )
+        found = await approvals.resolve_many(params.ids, answer)
+        rows = [_row(wanted, one) for wanted, one in zip(params.ids, found, strict=True)]
+        return {"ok": all(row["ok"] for row in rows), "results": rows}
 
     async def history(call: Call, params: ApprovalHistoryParams) -> Payload:
-        records = await parts.approvals.history(params.limit)
-        return {"entries": [to_wire(record) for record in records]}
+        records = await approvals.history(params.limit)
+        return {"entries": [record_to_wire(record) for record in records]}
 
-    rules = () if parts.rules is None else _rules(parts.rules)
+    async def request(call: Call, params: ApprovalRequestParams) -> Payload:
+        said = params.model_dump(
+            by_alias=True, exclude={"id", "command", "timeout_ms", "two_phase"}
+        )
+        ask = client_ask(params.command, {**said, "name": known_as(call.peer)})
+        record = await approvals.open(ask, params.timeout_ms or CLIENT_TIMEOUT_MS, params.id)
+        if params.two_phase:
+            call.accept({"status": "accepted", **_times(record)})
+        try:
+            return _decided(await approvals.wait(record.id))
+        except asyncio.CancelledError:
+            # The client went away. One that works in two steps may come back and wait again.
+            if not params.two_phase:
+                await approvals.withdraw(record.id, "the client went away")
+            raise
+
+    async def wait(call: Call, params: ApprovalIdParams) -> Payload:
+        try:
+            return _decided(await approvals.wait(params.id))
+        except UnknownApproval:
+            raise InvalidRequest("approval expired or not found") from None
+
+    scope = Scope.APPROVALS
     return (
-        method("exec.approval.list", Scope.APPROVALS, NoParams, list_pending),
-        method("exec.approval.get", Scope.APPROVALS, ApprovalIdParams, get),
-        method("exec.approval.resolve", Scope.APPROVALS, ApprovalResolveParams, resolve),
-        method("approval.history", Scope.APPROVALS, ApprovalHistoryParams, history),
-        *rules,
+        method("exec.approval.list", scope, NoParams, list_pending),
+        method("exec.approval.get", scope, ApprovalIdParams, get),
+        method("exec.approval.resolve", scope, ApprovalResolveParams, resolve),
+        method("exec.approval.resolveMany", scope, ApprovalBatchParams, resolve_many),
+        method("exec.approval.request", scope, ApprovalRequestParams, request),
+        method("exec.approval.waitDecision", scope, ApprovalIdParams, wait),
+        method("approval.history", scope, ApprovalHistoryParams, history),
     )
 
 
-def _rules(store: RulesPort) -> tuple[Method, ...]:
-    async def rules(call: Call, params: NoParams) -> Payload:
-        return {"rules": [_rule(rule) for rule in store.rules()]}
-
-    async def remove(call: Call, params: ApprovalIdParams) -> Payload:
-        gone = await store.remove(params.id)
-        if gone is None:
-            raise InvalidRequest("unknown rule id")
-        return {"ok": True, "rule": _rule(gone)}
-
-    return (
-        method("exec.approvals.rules", Scope.APPROVALS, NoParams, rules),
-        method("exec.approvals.remove", Scope.APPROVALS, ApprovalIdParams, remove),
-    )
+def _wanted(params: GrantParams | None) -> Wanted | None:
+    if params is None:
+        return None
+    return Wanted(Covers(params.covers), Span(params.span), params.minutes)
 
 
-def _rule(rule: Rule) -> dict[str, object]:
-    """A rule under the names of exec-approvals.json; times in ms, null before the first use."""
+def _row(wanted: str, one: ApprovalRecord | ClawError) -> dict[str, object]:
+    if isinstance(one, ApprovalRecord):
+        return {"id": one.id, "ok": True, "record": record_to_wire(one)}
+    return {"id": wanted, "ok": False, "error": to_shape(one).to_json()}
+
+
+def _times(record: ApprovalRecord) -> dict[str, object]:
     return {
-        "id": rule.id,
-        "agentId": rule.agent_id,
-        "pattern": rule.pattern,
-        "bound": rule.content_hash is not None,
-        "lastUsedAt": rule.last_used_ms,
-        "lastUsedCommand": rule.last_command,
-        "lastResolvedPath": rule.last_resolved,
+        "id": record.id,
+        "createdAtMs": record.created_at_ms,
+        "expiresAtMs": record.expires_at_ms,
     }
+
+
+def _decided(record: ApprovalRecord) -> Payload:
+    """What a client that asked is told; `decision` null = nobody answered in time."""
+    return {"decision": record.decision.value if record.decision else None, **_times(record)}
