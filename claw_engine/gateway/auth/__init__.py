@@ -1,0 +1,1 @@
+"""Who may come in by the network port: secrets, devices, places, limits."""
