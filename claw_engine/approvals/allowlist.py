@@ -13,44 +13,75 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from claw_engine.approvals.arguments import matches
 from claw_engine.approvals.fsview import FileId, FsView
-from claw_engine.approvals.policy import Rule
+from claw_engine.approvals.pinning import interpreter_of
+from claw_engine.approvals.policy import ExecPolicy, Rule
 from claw_engine.approvals.programs import Kind, refusal
 from claw_engine.approvals.resolve import Program, Step
+from claw_engine.approvals.safe_bins import SafeBins
 from claw_engine.approvals.wrappers import base_name
 
 _NEVER = frozenset(Kind) - {Kind.PLAIN, Kind.LAUNCHER}
 
 
 class Match(Struct, frozen=True):
-    """The rule that allows a step, or None; `why` says it in a short sentence either way."""
+    """The rule that allows a step, or None; `why` says it in a short sentence either way.
+
+    `safe` means that no rule is needed: a safe bin in a use that its profile knows.
+    """
 
     rule: Rule | None
     why: str
+    safe: bool = False
+
+    @property
+    def covered(self) -> bool:
+        return self.safe or self.rule is not None
 
 
-def match_step(step: Step, rules: tuple[Rule, ...], env: Mapping[str, str], fs: FsView) -> Match:
-    """Find the first rule that allows what this step finally runs."""
+def match_step(step: Step, policy: ExecPolicy, env: Mapping[str, str], fs: FsView) -> Match:
+    """Find what allows the program that this step finally runs: the first rule, or a safe bin."""
     program = step.program
     if step.segment.argv and program is not None and step.kind in _NEVER:
         sentence = refusal(step.kind, base_name(step.word))
         return Match(None, step.unwrapped.problem or sentence or "")
-    blocker = step_blocker(step, fs)
+    blocker = step_blocker(step, env, fs)
     if blocker or program is None:
         return Match(None, blocker or "no such program")
     why = "no rule matches"
-    for rule in rules:
+    for rule in policy.rules:
         if not pattern_matches(rule.pattern, program.file, env.get("HOME", ""), fs):
             continue
-        objection = _objection(rule, step.kind, program.file, fs)
+        objection = _objection(rule, step, program.file, fs)
         if objection is None:
-            everything = " (this rule allows every program)" if rule.pattern == "*" else ""
-            return Match(rule, f"allowed by {rule.pattern}{everything}")
+            return Match(rule, f"allowed by {rule.label}{_breadth(rule, step.kind)}")
         why = objection
-    return Match(None, why)
+    safe, name = policy.safe_bins, base_name(program.file.real)
+    if safe is None or name not in safe.profiles:
+        if safe is not None and name in safe.ignored:
+            why = f"{name} is in safeBins, but has no profile"
+        return Match(None, why)
+    unsafe = _unsafe(step, program, safe, fs)
+    return Match(None, unsafe) if unsafe else Match(None, "a safe bin, used as a filter", safe=True)
 
 
-def step_blocker(step: Step, fs: FsView) -> str | None:
+def _breadth(rule: Rule, kind: Kind) -> str:
+    if rule.pattern == "*":
+        return " (this rule allows every program)"
+    if kind is Kind.LAUNCHER and rule.arg_pattern is None:
+        return " with any arguments (so it can start any other program)"
+    return ""
+
+
+def _unsafe(step: Step, program: Program, safe: SafeBins, fs: FsView) -> str | None:
+    folder, _, name = program.file.real.rpartition("/")
+    if fs.writable(program.file):
+        return f"the agent could have written {program.file.real}, so it is no safe bin"
+    return safe.objection(name, folder, step.arguments)
+
+
+def step_blocker(step: Step, env: Mapping[str, str], fs: FsView) -> str | None:
     """Why no rule whatever can decide this step; None when one could."""
     if not step.segment.argv:
         return "only sets variables"
@@ -63,7 +94,7 @@ def step_blocker(step: Step, fs: FsView) -> str | None:
     for wrapper in step.programs[:-1]:
         if wrapper is not None and not _trusted_wrapper(wrapper, fs):
             return f"{wrapper.word} is not the system's own {base_name(wrapper.word)}"
-    return _other_name(step.program)
+    return _other_name(step.program) or interpreter_of(step.program, env, fs).objection
 
 
 def pattern_matches(pattern: str, file: FileId, home: str, fs: FsView) -> bool:
@@ -95,8 +126,10 @@ def _same_system_file(pattern: str, file: FileId, fs: FsView) -> bool:
     )
 
 
-def _objection(rule: Rule, kind: Kind, file: FileId, fs: FsView) -> str | None:
-    if rule.is_glob and kind is Kind.LAUNCHER:
+def _objection(rule: Rule, step: Step, file: FileId, fs: FsView) -> str | None:
+    if rule.arg_pattern is not None and not matches(rule.arg_pattern, step.arguments):
+        return f"{rule.label} does not cover these arguments"
+    if rule.is_glob and step.kind is Kind.LAUNCHER:
         return f"{rule.pattern} does not cover programs that can start others"
     if rule.content_hash is not None:
         if fs.sha256(file) != rule.content_hash:

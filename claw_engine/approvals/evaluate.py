@@ -7,25 +7,29 @@ What is not fully understood asks, and is never offered "always".
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from enum import StrEnum
 
 from msgspec import Struct
 
-from claw_engine.approvals.allowlist import Match, match_step, step_blocker
+from claw_engine.approvals.allowlist import Match, match_step
 from claw_engine.approvals.binding import bind
 from claw_engine.approvals.environment import dangerous
 from claw_engine.approvals.fsview import FsView
 from claw_engine.approvals.model import AlwaysOffer, Binding, SegmentView
+from claw_engine.approvals.offer import offer
+from claw_engine.approvals.pinning import pinned_path
 from claw_engine.approvals.policy import Ask, ExecPolicy, Rule, Security
-from claw_engine.approvals.programs import Kind, refusal
+from claw_engine.approvals.requote import SHELL, enforced, literal
 from claw_engine.approvals.resolve import Resolver, Step
 from claw_engine.approvals.risks import redirection_risks, risk_notes
 from claw_engine.approvals.shell import Parsed, parse
 from claw_engine.approvals.wrappers import base_name
 
-SHELL = "/bin/sh"
+SAFE_BIN = "safe bin"
+"""Shown in the place of a rule when a safe bin's profile covers a part."""
+
+__all__ = ["SAFE_BIN", "SHELL", "Answer", "RuleUse", "Verdict", "evaluate"]
 
 
 class Answer(StrEnum):
@@ -47,8 +51,9 @@ class Verdict(Struct, frozen=True):
     """The decision and all that a card shows of it.
 
     `enforced_argv` is set when rules allowed the command: run exactly this, each program by its
-    real path and each word as a literal. Else the command runs as `SHELL -c command`, once
-    somebody (or a policy that asks nobody) has allowed it.
+    real path and each word as a literal. `literal_argv` is set for any command that was understood
+    in full: what a person allowed runs so, each program by the path that was found. Else it runs
+    as `SHELL -c command`. `search_path` is PATH for what runs unasked (see pinning.py).
     """
 
     verdict: Answer
@@ -59,11 +64,13 @@ class Verdict(Struct, frozen=True):
     binding: Binding
     enforced_argv: tuple[str, ...] | None = None
     rules_used: tuple[RuleUse, ...] = ()
+    literal_argv: tuple[str, ...] | None = None
+    search_path: str = ""
 
     @property
     def satisfied(self) -> bool:
         """Whether rules cover every part; what an `askFallback` of allowlist looks at."""
-        return bool(self.rules_used)
+        return self.enforced_argv is not None
 
 
 def evaluate(
@@ -82,10 +89,10 @@ def evaluate(
     parsed = parse(command)
     resolver = Resolver(cwd, env, fs)
     steps = resolver.steps(parsed.segments)
-    matches = tuple(match_step(step, policy.rules, env, fs) for step in steps)
+    matches = tuple(match_step(step, policy, env, fs) for step in steps)
     binding = bind(command, cwd, env, fs, parsed=parsed, resolver=resolver)
     problems = _problems(parsed, env, binding)
-    satisfied = parsed.ok and not problems and all(m.rule is not None for m in matches)
+    satisfied = parsed.ok and not problems and all(m.covered for m in matches)
     answer, policy_reason = _decide(policy, satisfied)
     uses = tuple(
         RuleUse(m.rule, step.program.file.real)
@@ -97,10 +104,12 @@ def evaluate(
         _reasons(problems, steps, matches, policy_reason),
         _views(parsed, steps, matches, workspace or cwd),
         parsed.redirections,
-        _always(policy, problems, steps, matches, satisfied, fs),
+        offer(policy, problems, steps, matches, env, fs),
         binding,
-        _enforced(parsed, steps) if satisfied else None,
+        enforced(parsed, steps) if satisfied else None,
         uses,
+        literal(parsed, steps),
+        pinned_path(env, fs),
     )
 
 
@@ -140,7 +149,7 @@ def _reasons(
     misses = (
         f"{base_name(step.word) or step.segment.text}: {match.why}"
         for step, match in zip(steps, matches, strict=True)
-        if match.rule is None
+        if not match.covered
     )
     first = (policy_reason,) if policy_reason else ()
     return tuple(dict.fromkeys((*first, *problems, *misses)))
@@ -163,82 +172,9 @@ def _views(
                 step.segment.text,
                 step.segment.argv,
                 step.program.file.real if step.program else None,
-                match.rule.pattern if match.rule else None,
+                match.rule.label if match.rule else SAFE_BIN if match.safe else None,
                 match.why,
                 tuple(dict.fromkeys((*notes, *extra))),
             )
         )
     return tuple(views)
-
-
-def _enforced(parsed: Parsed, steps: tuple[Step, ...]) -> tuple[str, ...]:
-    commands = [_real_argv(step) for step in steps]
-    if len(commands) == 1:
-        return commands[0]
-    text = shlex.join(commands[0])
-    for operator, argv in zip(parsed.operators, commands[1:], strict=True):
-        text += f" {operator} {shlex.join(argv)}"
-    return (SHELL, "-c", text)
-
-
-def _real_argv(step: Step) -> tuple[str, ...]:
-    argv = list(step.segment.argv)
-    for index, program in zip(step.unwrapped.programs, step.programs, strict=True):
-        if program is not None:
-            argv[index] = program.file.real
-    return tuple(argv)
-
-
-def _always(
-    policy: ExecPolicy,
-    problems: tuple[str, ...],
-    steps: tuple[Step, ...],
-    matches: tuple[Match, ...],
-    satisfied: bool,
-    fs: FsView,
-) -> AlwaysOffer:
-    if policy.security is not Security.ALLOWLIST:
-        return AlwaysOffer(refusal="rules decide only while security = allowlist")
-    if satisfied:
-        return AlwaysOffer(refusal="rules already cover this command")
-    hashes: dict[str, str] = {}
-    patterns: dict[str, None] = {}
-    for step, match in zip(steps, matches, strict=True):
-        if match.rule is not None:
-            continue
-        objection = _never_always(step, fs, hashes)
-        if objection:
-            return AlwaysOffer(refusal=objection)
-        if step.program is not None:
-            patterns[step.program.file.real] = None
-    if problems:
-        return AlwaysOffer(
-            refusal=f"only a plain command can be allowed for ever; this one {problems[0]}"
-        )
-    return AlwaysOffer(tuple(patterns), None, hashes)
-
-
-def _never_always(step: Step, fs: FsView, hashes: dict[str, str]) -> str | None:
-    """Why this step cannot be offered; fills `hashes` for a file that must be bound."""
-    name = base_name(step.word)
-    if step.kind is not Kind.PLAIN:
-        return _advice(step, refusal(step.kind, name) or "")
-    blocker = step_blocker(step, fs)
-    program = step.program
-    if blocker or program is None:
-        return blocker or "no such program"
-    real = program.file.real
-    if any(char in real for char in "*?~\\") or not real.isprintable():
-        return f"the path of {name} has characters that mean something else in a rule"
-    if fs.writable(program.file):
-        digest = fs.sha256(program.file)
-        if digest is None:
-            return f"{real} cannot be read, so a rule could not be bound to its content"
-        hashes[real] = digest
-    return None
-
-
-def _advice(step: Step, sentence: str) -> str:
-    if step.kind in (Kind.SHELL, Kind.MULTIPLEXER) and "-c" in step.segment.argv:
-        return sentence + "; let the agent run the inner command by itself and allow that"
-    return sentence

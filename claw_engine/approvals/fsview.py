@@ -17,6 +17,8 @@ from msgspec import Struct
 
 # Above this a file is identified by size, times and both ends instead of all of its bytes.
 FULL_HASH_BYTES = 16 * 1024 * 1024
+SHEBANG_BYTES = 256
+"""As far as the kernel reads a script's first line."""
 _EDGE_BYTES = 1024 * 1024
 _SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/")
 _LOCAL = "/usr/local/"
@@ -46,8 +48,14 @@ class FsView(Protocol):
     def sha256(self, file: FileId) -> str | None:
         """Hex digest of the content, None when it cannot be read."""
 
+    def shebang(self, file: FileId) -> tuple[str, ...]:
+        """The words of the `#!` line of a script, empty for any other file."""
+
     def writable(self, file: FileId) -> bool:
         """Whether what the agent starts could change what this path holds."""
+
+    def writable_folder(self, path: str) -> bool:
+        """Whether what the agent starts could put files there (also when it does not exist)."""
 
     def is_system(self, file: FileId) -> bool:
         """Whether the file lies in a directory of the operating system."""
@@ -64,6 +72,7 @@ class RealFs:
         self._uid = os.getuid() if uid is None else uid
         self._cache: OrderedDict[tuple[int, ...], str] = OrderedDict()
         self._cache_size = cache_size
+        self._shebangs: dict[tuple[int, ...], tuple[str, ...]] = {}
 
     def file(self, path: str) -> FileId | None:
         try:
@@ -109,6 +118,19 @@ class RealFs:
                 self._cache.popitem(last=False)
         return digest
 
+    def shebang(self, file: FileId) -> tuple[str, ...]:
+        key = (file.dev, file.ino, file.size, file.mtime_ns, file.ctime_ns)
+        known = self._shebangs.get(key)
+        if known is not None:
+            return known
+        try:
+            found = _shebang(file)
+        except OSError:
+            return ("unreadable",)
+        if self.is_system(file) and len(self._shebangs) < self._cache_size:
+            self._shebangs[key] = found
+        return found
+
     def writable(self, file: FileId) -> bool:
         """True when our user could write or replace the file.
 
@@ -121,6 +143,12 @@ class RealFs:
         path = Path(file.real)
         return any(self._may_write(str(p)) for p in (path, *path.parents))
 
+    def writable_folder(self, path: str) -> bool:
+        real = os.path.realpath(path)
+        if self._uid == 0:
+            return not f"{real}/".startswith(_SYSTEM) or f"{real}/".startswith(_LOCAL)
+        return any(self._may_write(str(p)) for p in (Path(real), *Path(real).parents))
+
     def is_system(self, file: FileId) -> bool:
         return file.real.startswith(_SYSTEM) and not file.real.startswith(_LOCAL)
 
@@ -130,6 +158,18 @@ class RealFs:
         except OSError:
             return True  # it changed under our eyes
         return owner == self._uid or os.access(path, os.W_OK)
+
+
+def _shebang(file: FileId) -> tuple[str, ...]:
+    """As the kernel reads it: an interpreter and at most one argument. Raises OSError."""
+    handle = os.open(file.real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        line = os.read(handle, SHEBANG_BYTES).partition(b"\n")[0]
+    finally:
+        os.close(handle)
+    if not line.startswith(b"#!"):
+        return ()
+    return tuple(os.fsdecode(line[2:]).strip().split(None, 1)) or ("/bin/sh",)
 
 
 def _digest(file: FileId) -> str | None:

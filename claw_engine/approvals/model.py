@@ -49,12 +49,18 @@ class SegmentView(Struct, frozen=True):
 
 
 class AlwaysOffer(Struct, frozen=True):
-    """What "always" would store; empty patterns come with a `refusal` that says why not."""
+    """What "always" would store; empty patterns come with a `refusal` that says why not.
+
+    A pattern is a real path, or the words of a rule for exactly these arguments: then `arguments`
+    has, under it, the real path and the rule's argument pattern. `notes` say what it would mean.
+    """
 
     patterns: tuple[str, ...] = ()
     refusal: str | None = None
     content_hash: Mapping[str, str] = field(default_factory=dict)
     recent_matches: tuple[str, ...] = ()
+    arguments: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 class BoundFile(Struct, frozen=True):
@@ -142,6 +148,31 @@ class Outcome(Struct, frozen=True):
         return self.decision in (Decision.ALLOW_ONCE, Decision.ALLOW_ALWAYS)
 
 
+def segments_to_wire(segments: tuple[SegmentView, ...]) -> list[dict[str, object]]:
+    """The parts of a command as a card and `claw approvals explain` show them."""
+    return [
+        {
+            "text": s.text,
+            "argv": list(s.argv),
+            "resolved": s.resolved,
+            "rule": s.rule,
+            "why": s.why,
+            "risks": list(s.risks),
+        }
+        for s in segments
+    ]
+
+
+def always_to_wire(always: AlwaysOffer) -> dict[str, object]:
+    """An offer as a card and `claw approvals explain` show it."""
+    return {
+        "patterns": list(always.patterns),
+        "refusal": always.refusal,
+        "notes": list(always.notes),
+        "recentMatches": list(always.recent_matches),
+    }
+
+
 def to_wire(record: ApprovalRecord) -> dict[str, object]:
     """A record as methods and events carry it: OpenClaw's request fields (§5.6) and ours."""
     ask = record.ask
@@ -174,21 +205,7 @@ def to_wire(record: ApprovalRecord) -> dict[str, object]:
             "reasons": list(ask.reasons),
             "resolvedPath": first.resolved if first else None,
             "nodeId": None,
-            "segments": [
-                {
-                    "text": s.text,
-                    "argv": list(s.argv),
-                    "resolved": s.resolved,
-                    "rule": s.rule,
-                    "why": s.why,
-                    "risks": list(s.risks),
-                }
-                for s in ask.segments
-            ],
-            "always": {
-                "patterns": list(ask.always.patterns),
-                "refusal": ask.always.refusal,
-                "recentMatches": list(ask.always.recent_matches),
-            },
+            "segments": segments_to_wire(ask.segments),
+            "always": always_to_wire(ask.always),
         },
     }

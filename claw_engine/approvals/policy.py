@@ -6,10 +6,14 @@ a permission mode is ours: one more word that makes such a value stricter or loo
 
 from __future__ import annotations
 
+import shlex
 from enum import StrEnum
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+from claw_engine.approvals.arguments import words_of
+from claw_engine.approvals.safe_bins import SafeBins
 
 
 class Security(StrEnum):
@@ -45,7 +49,8 @@ class Rule(Struct, frozen=True):
     """An allowlist entry.
 
     `pattern` is a real path or a glob over real paths. `content_hash` (sha256 hex) binds a
-    literal pattern to one content of its file. `last_resolved` is the real path that the rule
+    literal pattern to one content of its file. `arg_pattern` limits it to matching arguments (see
+    arguments.py; None = any). `last_resolved` is the real path that the rule
     allowed when it was used last. `agent_id` says whose entry it is (`*` = every agent's).
     """
 
@@ -56,10 +61,26 @@ class Rule(Struct, frozen=True):
     last_command: str | None = None
     last_resolved: str | None = None
     agent_id: str = "main"
+    arg_pattern: str | None = None
 
     @property
     def is_glob(self) -> bool:
         return "*" in self.pattern or "?" in self.pattern
+
+    @property
+    def label(self) -> str:
+        """The rule as a person reads it: its pattern, with arguments when only those count."""
+        if self.arg_pattern is None:
+            return self.pattern
+        exact = words_of(self.arg_pattern)
+        if exact is None:
+            return f"{self.pattern} with arguments matching {self.arg_pattern!r}"
+        return labelled(self.pattern, exact)
+
+
+def labelled(pattern: str, arguments: tuple[str, ...]) -> str:
+    """A rule for exactly these arguments, as a person reads it."""
+    return f"{pattern} {shlex.join(arguments)}" if arguments else f"{pattern} without arguments"
 
 
 class ExecPolicy(Struct, frozen=True):
@@ -69,17 +90,17 @@ class ExecPolicy(Struct, frozen=True):
     ask: Ask = Ask.ON_MISS
     ask_fallback: Security = Security.DENY
     rules: tuple[Rule, ...] = ()
+    safe_bins: SafeBins | None = None
 
     def tightened(self, security: str | None = None, ask: str | None = None) -> ExecPolicy:
         """The stricter of this policy and a wish (a configured value or a tool parameter).
 
         Raises ValueError on a word that is not one of the policy's.
         """
-        return ExecPolicy(
-            min(self.security, Security(security or self.security), key=_SECURITY.index),
-            max(self.ask, Ask(ask or self.ask), key=_ASK.index),
-            self.ask_fallback,
-            self.rules,
+        return replace(
+            self,
+            security=min(self.security, Security(security or self.security), key=_SECURITY.index),
+            ask=max(self.ask, Ask(ask or self.ask), key=_ASK.index),
         )
 
     def under(self, mode: PermissionMode) -> ExecPolicy:

@@ -31,7 +31,7 @@ class Kind(StrEnum):
 WRAPPERS = frozenset(["env", "nice", "nohup", "stdbuf", "timeout"])
 SHELLS = words(
     "sh bash dash ash zsh ksh mksh lksh pdksh yash rbash fish csh tcsh elvish nu xonsh cmd "
-    "powershell pwsh"
+    "powershell pwsh sash posh oksh loksh es rc scsh oil osh ysh murex ion hush msh"
 )
 MULTIPLEXERS = frozenset(["busybox", "toybox", "coreutils"])
 _BLOCKED = words(
@@ -41,7 +41,14 @@ _BLOCKED = words(
     "xvfb-run start-stop-daemon run-parts systemd-run at batch crontab numactl cgexec prlimit "
     "choom catchsegv setlock chpst softlimit daemonize runcon cpulimit timelimit torsocks "
     "proxychains proxychains4 faketime eatmydata schroot arch-chroot systemd-nspawn lxc-attach "
-    "byobu dtach abduco libtool wine ssh-agent ldd"
+    "byobu dtach abduco libtool wine ssh-agent ldd pexec sem rush watchexec nodemon hyperfine "
+    "multitime openvt tmate sshpass vipw vigr rr uftrace trickle cgrun "
+    "logsave distcc ccache sccache icecc torify tsocks jail daemon supervise "
+    "runsv s6-setsid s6-envdir envdir setuidgid execlineb with-contenv dumb-init tini catatonit "
+    "dropbear inotifyd incrontab atrun anacron fcrontab lxc-start lxc-execute apptainer "
+    "singularity distrobox toolbox flatpak-spawn steam-run waypipe rsh rlogin "
+    "pdsh clush mpirun mpiexec srun sbatch qsub memusage xtrace "
+    "zellij ctty"
 )
 _PRIVILEGE = words(
     "sudo sudoedit doas su pkexec runuser machinectl capsh gosu su-exec sg newgrp login"
@@ -51,7 +58,10 @@ _INTERPRETERS = words(
     "php lua luajit tclsh wish awk gawk mawk nawk original-awk sed gsed r rscript julia ghci "
     "runghc groovy scala java jshell kotlin guile racket sbcl clisp ecl emacs osascript gjs qjs "
     "mujs erl elixir iex escript ocaml swift m4 bc dc octave gnuplot sqlite psql mysql mariadb "
-    "mongosh redis-cli ld.so"
+    "mongosh redis-cli ld.so micropython hy pythonw jjs jrunscript dotnet clojure clj bb lein "
+    "crystal nim zig v tcc root cling sage maxima r2 radare2 rizin fennel lfe chez scheme gosh "
+    "mit-scheme gforth picolisp jconsole duckdb sqlcmd mongo influx cqlsh gdb-multiarch perlbug "
+    "cpan perldoc perl5 rexx snobol4 swipl gprolog yap bpython ptpython xonsh hivex"
 )
 _LAUNCHERS = words(
     "find fd fdfind git hg svn bzr ssh scp sftp rsync mosh docker podman nerdctl kubectl helm "
@@ -64,7 +74,43 @@ _LAUNCHERS = words(
     "terraform pulumi vagrant gpg openssl tcpdump tshark sort split csplit pr lp mail mutt rlwrap "
     "ctags pry puppet chef salt rg ag ack install-info ffmpeg-script latex pdflatex tex xelatex "
     "vimdiff ftp lftp smbclient nmap ssh-keygen logrotate busctl dbus-send bpftrace "
-    "lualatex pandoc gs convert magick modprobe insmod mount umount chsh claw claw-tui openclaw"
+    "lualatex pandoc gs convert magick modprobe insmod mount umount chsh claw claw-tui openclaw "
+    "fzf sk peco vimtutor nex sc groff troff nroff pic eqn grap soelim zsoelim refer tbl dvips "
+    "xetex luatex pdftex latexmk ghostscript mogrify identify ffmpeg ffprobe mpv vlc mplayer feh "
+    "batcat bat delta exa tig lazygit gh glab ranger mc nnn vifm lf yazi broot ncdu dialog "
+    "whiptail w3m lynx links elinks browsh mutt neomutt alpine pine nail s-nail mailx irssi "
+    "weechat minicom picocom cu tip kermit rz sz chronyc ntpdate finger tftp "
+    "aria2c wget2 httpie http rclone restic borg borgmatic duplicity rsnapshot rdiff-backup "
+    "unison syncthing etckeeper debootstrap dpkg-deb dpkg-source debuild dpkg-buildpackage "
+    "rpmbuild makepkg emerge ebuild portage pkg pkg_add brew port easy_install virtualenv venv "
+    "tox nox pytest py.test unittest coverage pre-commit mypy pylint black isort eslint "
+    "prettier jest vitest mocha webpack vite rollup esbuild tsc gulp grunt lerna nx turbo pm2 "
+    "forever serve http-server sphinx-build mkdocs jekyll hugo gatsby next nuxt ng react-scripts "
+    "cmake3 ccmake ctest cpack scons waf b2 bjam premake xmake qmake autoconf automake autoreconf "
+    "aclocal configure buck buck2 pants please redo tup sbt mill ghc stack cabal dune opam "
+    "rebar3 mix dart flutter pub kotlinc javac swiftc rustup wasm-pack wasmtime wasmer buildah "
+    "skopeo kaniko crictl ctr nerdctl docker-compose podman-compose kind minikube k3s k9s "
+    "kustomize helmfile skaffold tilt nomad consul packer vault salt-call chef-client fabric fab "
+    "invoke knife aws gcloud az doctl heroku fly firebase supabase systemd-resolve loginctl "
+    "hostnamectl timedatectl udevadm dmsetup losetup cryptsetup lvm mdadm zfs "
+    "zpool btrfs parted fdisk sfdisk gdisk debugfs xfs_io ldconfig update-alternatives "
+    "dpkg-reconfigure debconf update-rc.d invoke-rc.d rc-service chkconfig sysctl kexec "
+    "wpa_cli nmcli nft ebtables wg wg-quick openvpn ipsec pppd dhclient avahi-daemon "
+    "lpr cancel cupsfilter enscript a2ps msgfilter recode tidy xmlstarlet yelp zathura "
+    "evince okular gimp inkscape blender libreoffice soffice abiword gnumeric emacsclient "
+    "kak helix hx ne jed mg zile ee nvi elvis levee code codium subl gedit kate "
+    "psftp pscp plink sshfs sshuttle ssh-copy-id ssh-keyscan autossh stunnel websocat chisel "
+    "wine64 qemu-system qemu-img qemu virsh virt-install vboxmanage vmrun multipass lxc lxd incus "
+    "ansible-test ansible-galaxy ansible-console puppet-apply bolt "
+    "git-shell gitk tkdiff meld kdiff3 interdiff run0 varlinkctl "
+    "objdump gcov lcov as nasm yasm c89 c99 c11 f77 f95 gfortran gnat gdc dmd rdmd "
+    "check_by_ssh rsyslogd syslog-ng logger-run dstat pidstat sar nmon "
+    "arj unar 7zr lha zoo cabextract unsquashfs mksquashfs genisoimage xorriso rpm2cpio "
+    "update-mime-database gtk-update-icon-cache fc-cache desktop-file-install catman"
+)
+_WRITES_ANYWHERE = words(
+    "cp mv ln install tee dd truncate shred rm rmdir unlink chmod chown chgrp touch mkdir mkfifo "
+    "mknod patch link rename sponge setfacl chattr gzip gunzip bzip2 bunzip2 xz unxz zstd lz4 lzma"
 )
 _BUILTINS = words(
     "cd pushd popd dirs export unset set eval exec source . : command builtin alias unalias trap "
@@ -124,6 +170,11 @@ def classify(name: str) -> Kind:
 def is_builtin(word: str) -> bool:
     """Whether the shell itself carries this word out and changes its own state by it."""
     return word in _BUILTINS
+
+
+def writes_anywhere(name: str) -> bool:
+    """Whether a program can write or remove whatever files its arguments name."""
+    return name in _WRITES_ANYWHERE
 
 
 def refusal(kind: Kind, name: str) -> str | None:

@@ -48,6 +48,11 @@ class Step(Struct, frozen=True):
         return self.segment.argv[self.unwrapped.programs[-1]] if self.segment.argv else ""
 
     @property
+    def arguments(self) -> tuple[str, ...]:
+        """The words after the program that is finally run."""
+        return self.segment.argv[self.unwrapped.programs[-1] + 1 :]
+
+    @property
     def program(self) -> Program | None:
         return self.programs[-1] if self.programs else None
 

@@ -1,7 +1,8 @@
 """The text of exec-approvals.json as a value: read leniently, edit without losing anything.
 
-Pure. Format: OpenClaw 2026.2.26 (`version`, `socket`, `defaults`, `agents.<id>.allowlist`); ours
-is one more field of an entry, `contentHash`, which OpenClaw ignores. Fields unknown here stay.
+Pure. Format: OpenClaw 2026.2.26 (`version`, `socket`, `defaults`, `agents.<id>.allowlist`), with
+`argPattern` of 2026.9.6; ours is one more field of an entry, `contentHash`, which OpenClaw ignores.
+Fields unknown here stay.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ def policy(file: RuleFile, agent_id: str, caller: ExecPolicy) -> ExecPolicy:
         Ask(found["ask"]) if found["ask"] else caller.ask,
         Security(found["askFallback"]) if found["askFallback"] else caller.ask_fallback,
         tuple(r for r in rules(file) if r.agent_id in (agent_id, EVERY_AGENT)),
+        caller.safe_bins,
     )
 
 
@@ -82,17 +84,20 @@ def rules(file: RuleFile) -> tuple[Rule, ...]:
 
 
 def with_rule(file: RuleFile, rule: Rule) -> RuleFile:
-    """The file with one more rule; a rule of that agent with this pattern is renewed instead."""
+    """The file with one more rule; the agent's rule for the same is renewed instead."""
     data = copy.deepcopy(file.data)
     for agent_id, _, entry in _entries(data):
-        if agent_id == rule.agent_id and entry.get("pattern") == rule.pattern:
+        same = (entry.get("pattern"), entry.get("argPattern")) == (rule.pattern, rule.arg_pattern)
+        if agent_id == rule.agent_id and same:
             _write(entry, replace(rule, id=str(entry["id"])))
             return RuleFile(data)
     agents = cast(Json, data.setdefault("agents", {}))
     section = cast(Json, agents.setdefault(rule.agent_id, {}))
-    entry = {"id": rule.id, "pattern": rule.pattern}
-    _write(entry, rule)
-    cast(list[object], section.setdefault("allowlist", [])).append(entry)
+    added: Json = {"id": rule.id, "pattern": rule.pattern}
+    if rule.arg_pattern is not None:
+        added["argPattern"] = rule.arg_pattern
+    _write(added, rule)
+    cast(list[object], section.setdefault("allowlist", [])).append(added)
     return RuleFile(data)
 
 
@@ -140,6 +145,8 @@ def _modernised(data: Json) -> Json:
             item: object = {"pattern": entry} if isinstance(entry, str) else entry
             if isinstance(item, dict) and not isinstance(item.get("id"), str):
                 name = f"{agent_id}\n{item.get('pattern')}"
+                if "argPattern" in item:
+                    name += f"\n{item['argPattern']}"
                 item = {"id": str(uuid.uuid5(_NAMESPACE, name)), **item}
             entries.append(item)
         section["allowlist"] = entries
@@ -165,6 +172,8 @@ def _rule(agent_id: str, entry: Json) -> Rule:
         last_command=_text(entry, "lastUsedCommand"),
         last_resolved=_text(entry, "lastResolvedPath"),
         agent_id=agent_id,
+        # Any other type than text must not widen the rule: it then matches nothing.
+        arg_pattern=(_text(entry, "argPattern") or "") if "argPattern" in entry else None,
     )
 
 

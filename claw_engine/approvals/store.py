@@ -91,13 +91,16 @@ class ExecApprovals:
         hashes: Mapping[str, str] | None = None,
         *,
         command: str | None = None,
+        arguments: Mapping[str, tuple[str, str]] | None = None,
     ) -> tuple[Rule, ...]:
-        """Store one rule a pattern, each by its real path; `hashes` binds paths to their content.
+        """Store one rule a pattern, each by its real path; `hashes` binds paths to their content,
+        `arguments` turns a pattern into a path and an argument pattern (see AlwaysOffer).
 
         A literal pattern of a file that the agent could write is bound even without a hash given.
         Raises RulesError when the file cannot be written.
         """
-        return await self._world.disk.run(self._add, agent_id, patterns, hashes or {}, command)
+        wanted = tuple((arguments or {}).get(pattern, (pattern, None)) for pattern in patterns)
+        return await self._world.disk.run(self._add, agent_id, wanted, hashes or {}, command)
 
     async def touch(self, uses: tuple[RuleUse, ...], command: str) -> None:
         """Note that rules allowed a command now: time, command and real path. Raises RulesError."""
@@ -118,13 +121,13 @@ class ExecApprovals:
     def _add(
         self,
         agent_id: str,
-        patterns: tuple[str, ...],
+        wanted: tuple[tuple[str, str | None], ...],
         hashes: Mapping[str, str],
         command: str | None,
     ) -> tuple[Rule, ...]:
         seen = self._refresh()
         file, added = seen.file, []
-        for pattern in patterns:
+        for pattern, arg_pattern in wanted:
             found = self.fs.file(pattern)
             real = found.real if found and "*" not in pattern and "?" not in pattern else pattern
             digest = hashes.get(real) or hashes.get(pattern)
@@ -138,11 +141,12 @@ class ExecApprovals:
                 command,
                 real if found else None,
                 agent_id,
+                arg_pattern,
             )
             file = rulefile.with_rule(file, rule)
             added.append(rule)
-        stored = {(r.agent_id, r.pattern): r for r in self._write(seen, file).rules()}
-        return tuple(stored[(r.agent_id, r.pattern)] for r in added)
+        stored = {_same(rule): rule for rule in self._write(seen, file).rules()}
+        return tuple(stored[_same(rule)] for rule in added)
 
     def _touch(self, uses: tuple[RuleUse, ...], command: str) -> None:
         seen = self._refresh()
@@ -230,3 +234,8 @@ class ExecApprovals:
         except OSError:
             return None
         return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns
+
+
+def _same(rule: Rule) -> tuple[str, str, str | None]:
+    """Two rules with this in common say the same."""
+    return rule.agent_id, rule.pattern, rule.arg_pattern

@@ -18,6 +18,7 @@ from claw_engine.approvals.model import (
     Outcome,
 )
 from claw_engine.approvals.policy import Ask, ExecPolicy, PermissionMode, Security
+from claw_engine.approvals.safe_bins import configured
 from claw_engine.errors import ClawError
 from claw_engine.tools.base import ToolContext, ToolError, ToolResult
 from claw_engine.tools.guard import Target
@@ -43,7 +44,13 @@ class Leave(StrEnum):
 async def policy_of(ctx: ToolContext) -> ExecPolicy:
     """The policy of this agent: its file, tightened by the configuration; `full` loosens it."""
     settings = ctx.settings.tools.exec
-    caller = ExecPolicy(Security(settings.security), Ask(settings.ask))
+    caller = ExecPolicy(
+        Security(settings.security),
+        Ask(settings.ask),
+        safe_bins=configured(
+            settings.safe_bins, settings.safe_bin_trusted_dirs, settings.safe_bin_profiles
+        ),
+    )
     policy = await ctx.world.disk.run(ctx.exec_approvals.policy_for, ctx.agent_id, caller)
     policy = policy.tightened(settings.security, settings.ask)
     mode = ctx.mode()

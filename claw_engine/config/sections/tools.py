@@ -20,6 +20,7 @@ class ExecSettings(ConfineSettings):
     path_prepend: Names = ()
     safe_bins: Names = ()
     safe_bin_trusted_dirs: Names = ()
+    safe_bin_profiles: dict[str, object] = {}
     background_ms: Count = 10_000
     timeout_sec: Count = 1800
     cleanup_ms: Count = 1_800_000

@@ -366,8 +366,9 @@ async def _remember(verdict: Verdict, ctx: ToolContext) -> None:
     command = verdict.binding.command
     try:
         await ctx.exec_approvals.add_always(
-            ctx.agent_id, offer.patterns, dict(offer.content_hash), command=command
-        )
+            ctx.agent_id, offer.patterns, dict(offer.content_hash),
+            command=command, arguments=offer.arguments,
+        )  # fmt: skip
     except ClawError as error:
         ctx.output(f"[The rule was not stored: {error.sentence()}]\n")
         log.warning("allow-always: %s", error.sentence())
