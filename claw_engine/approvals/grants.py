@@ -123,7 +123,7 @@ def objection(ask: ApprovalAsk, wanted: Wanted) -> str | None:
         if wanted.span is Span.LASTING:
             return "programs are allowed for good by a rule (allow-always)"
         if not programs_of(ask):
-            return ask.always.refusal or "no rule fits it"
+            return ask.always.refusal or "only exactly this command can be granted"
     if wanted.span is Span.MINUTES and not 1 <= wanted.minutes <= LONGEST_MINUTES:
         return f"a grant lasts 1 to {LONGEST_MINUTES} minutes"
     return None
@@ -192,8 +192,8 @@ def expired(grant: Grant, now_ms: int) -> bool:
 
 def programs_of(ask: ApprovalAsk) -> tuple[tuple[str, str], ...]:
     """What a grant for the programs of this request would name; nothing when the command is more
-    than plain programs with plain words."""
-    if ask.redirections or ask.env_changes or ask.always.refusal:
+    than plain programs with plain words, or when only these arguments are harmless."""
+    if ask.redirections or ask.env_changes or ask.always.refusal or ask.always.arguments:
         return ()
     hashes = ask.always.content_hash
     return tuple((path, hashes.get(path, "")) for path in ask.always.patterns)

@@ -9,10 +9,20 @@ from claw_engine.approvals.model import ApprovalAsk
 
 
 def matched_by(ask: ApprovalAsk, patterns: tuple[str, ...]) -> bool:
-    """Whether rules for `patterns` (real paths), with those that already held, cover `ask`."""
+    """Whether rules for `patterns` (real paths, or the words of a rule for exact arguments), with
+    those that already held, cover `ask`."""
     if not ask.segments or ask.redirections:
         return False
     offered = bool(ask.always.patterns)  # it was plain enough to be offered
     return offered and all(
-        segment.rule is not None or segment.resolved in patterns for segment in ask.segments
+        segment.rule is not None
+        or segment.resolved in patterns
+        or _exactly(ask, segment.resolved, patterns)
+        for segment in ask.segments
     )
+
+
+def _exactly(ask: ApprovalAsk, resolved: str | None, patterns: tuple[str, ...]) -> bool:
+    """Whether all that was offered for this program, with its arguments, is among `patterns`."""
+    labels = [label for label, (real, _) in ask.always.arguments.items() if real == resolved]
+    return bool(labels) and all(label in patterns for label in labels)

@@ -136,9 +136,16 @@ def _ask(data: Json) -> ApprovalAsk:
             _texts(always, "patterns"),
             cast("str | None", always.get("refusal")),
             cast(Mapping[str, str], always.get("content_hash") or {}),
+            arguments=_arguments(always),
+            notes=_texts(always, "notes") if "notes" in always else (),
         ),
         client=cast("Json | None", data.get("client")),
     )
+
+
+def _arguments(always: Json) -> dict[str, tuple[str, str]]:
+    found = cast("Mapping[str, list[str]]", always.get("arguments") or {})
+    return {label: (str(real), str(pattern)) for label, (real, pattern) in found.items()}
 
 
 def _file(data: Json) -> BoundFile:

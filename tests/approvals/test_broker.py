@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from claw_engine.approvals.answers import Answer
 from claw_engine.approvals.broker import DEFAULT_TIMEOUT_MS, Broker
 from claw_engine.approvals.errors import (
+    AlreadyKnown,
     AlreadyResolved,
     AmbiguousApproval,
     BrokerClosed,
@@ -18,7 +20,7 @@ from claw_engine.approvals.errors import (
     NotOffered,
     UnknownApproval,
 )
-from claw_engine.approvals.events import ApprovalRequested, ApprovalResolved
+from claw_engine.approvals.events import ApprovalRan, ApprovalRequested, ApprovalResolved
 from claw_engine.approvals.model import (
     AlwaysOffer,
     ApprovalAsk,
@@ -366,3 +368,90 @@ async def test_the_card_says_what_always_would_have_matched(desk: Desk) -> None:
     assert record.ask.always.recent_matches == ("id -u", "id")
     await desk.broker.close()
     await task
+
+
+async def test_one_answer_to_several_is_one_write_and_each_has_its_own_end(desk: Desk) -> None:
+    tasks = [await desk.put(ask(f"id {n}")) for n in range(4)]
+    ids = [record.id for _, record in tasks]
+    await desk.broker.resolve(ids[1], Decision.DENY, "cli")
+    before = desk.disk.writes
+    found = await desk.broker.resolve_many(
+        [*ids[:3], "nope", ids[0]], Answer(Decision.ALLOW_ONCE, "console", "all of them")
+    )
+    assert desk.disk.writes == before + 1
+    assert [type(one) for one in found] == [
+        ApprovalRecord, AlreadyResolved, ApprovalRecord, UnknownApproval, AlreadyResolved,
+    ]  # fmt: skip
+    assert [task.done() for task, _ in tasks] == [True, True, True, False]
+    assert (await tasks[1][0]).by == "cli"
+    assert (await tasks[0][0]).reason == "all of them"
+    assert desk.broker.pending() == (tasks[3][1],)
+    await desk.broker.close()
+    await tasks[3][0]
+
+
+async def test_several_that_cannot_be_written_all_stay_undecided(desk: Desk) -> None:
+    tasks = [await desk.put(ask(f"id {n}")) for n in range(3)]
+    desk.disk.fail_next()
+    found = await desk.broker.resolve_many(
+        [record.id for _, record in tasks], Answer(Decision.ALLOW_ONCE, "console")
+    )
+    assert all(isinstance(one, JournalError) for one in found)
+    assert len(desk.broker.pending()) == 3
+    desk.disk.heal()
+    await desk.broker.close()
+    assert not any([(await task).allowed for task, _ in tasks])
+
+
+async def test_several_may_wait_for_one_end_and_one_may_give_up(desk: Desk) -> None:
+    record = await desk.broker.open(ask(), approval_id="Mine-1")
+    waits = [asyncio.create_task(desk.broker.wait("Mine-1")) for _ in range(3)]
+    await asyncio.sleep(0)
+    waits[0].cancel()
+    with pytest.raises(AlreadyKnown):
+        await desk.broker.open(ask(), approval_id="Mine-1")
+    done = await desk.broker.resolve("Mine-1", Decision.ALLOW_ONCE, "cli")
+    assert await waits[1] == await waits[2] == done
+    assert await desk.broker.wait(record.id) == done
+    with pytest.raises(AlreadyKnown):
+        await desk.broker.open(ask(), approval_id="Mine-1")
+    with pytest.raises(UnknownApproval, match="expired or not found"):
+        await desk.broker.wait("another")
+    await asyncio.gather(*waits, return_exceptions=True)
+
+
+async def test_who_withdraws_a_question_ends_it(desk: Desk) -> None:
+    record = await desk.broker.open(ask())
+    await desk.broker.withdraw(record.id, "the client went away")
+    await desk.broker.withdraw("unknown", "x")
+    found = desk.broker.get(record.id)
+    assert found is not None and found.reason == "the client went away"
+
+
+async def test_what_ran_is_told_to_who_shows_the_history(desk: Desk) -> None:
+    task, record = await desk.put()
+    await desk.broker.resolve(record.id, Decision.ALLOW_ONCE, "console")
+    await task
+    await desk.broker.record_ran(record.id, {"exitCode": 3})
+    told = desk.events[-1]
+    assert isinstance(told, ApprovalRan) and told.record.ran == {"exitCode": 3}
+
+
+async def test_earlier_commands_match_a_rule_for_exact_arguments_only_with_these(
+    desk: Desk,
+) -> None:
+    def git(verb: str) -> ApprovalAsk:
+        label = f"/usr/bin/git {verb}"
+        offer = AlwaysOffer((label,), arguments={label: ("/usr/bin/git", verb)}, notes=("n",))
+        return replace(ask(f"git {verb}", resolved="/usr/bin/git"), always=offer)
+
+    for verb in ("status", "log"):
+        task, record = await desk.put(git(verb))
+        await desk.broker.resolve(record.id, Decision.ALLOW_ONCE, "console")
+        await task
+    assert desk.broker.recent_matches(("/usr/bin/git status",)) == ("git status",)
+    assert desk.broker.recent_matches(("/usr/bin/git",)) == ("git log", "git status")
+    after = desk.restarted()
+    await after.start()
+    assert after.recent_matches(("/usr/bin/git log",)) == ("git log",)
+    assert (await after.history(1))[0].ask == git("log")

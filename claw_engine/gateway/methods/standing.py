@@ -68,11 +68,14 @@ def _shown(found: Snapshot) -> Payload:
 
 
 def rule_to_wire(rule: Rule) -> dict[str, object]:
-    """A rule under the names of exec-approvals.json; times in ms, null before the first use."""
+    """A rule under the names of exec-approvals.json; times in ms, null before the first use.
+    `label` is the rule as a person reads it."""
     return {
         "id": rule.id,
         "agentId": rule.agent_id,
         "pattern": rule.pattern,
+        "argPattern": rule.arg_pattern,
+        "label": rule.label,
         "bound": rule.content_hash is not None,
         "lastUsedAt": rule.last_used_ms,
         "lastUsedCommand": rule.last_command,
