@@ -43,7 +43,7 @@ class Match(Struct, frozen=True):
 def match_step(step: Step, policy: ExecPolicy, env: Mapping[str, str], fs: FsView) -> Match:
     """Find what allows the program that this step finally runs: the first rule, or a safe bin."""
     program = step.program
-    if step.segment.argv and program is not None and step.kind in _NEVER:
+    if step.segment.argv and step.kind in _NEVER:
         sentence = refusal(step.kind, base_name(step.word))
         return Match(None, step.unwrapped.problem or sentence or "")
     blocker = step_blocker(step, env, fs)

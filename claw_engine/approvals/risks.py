@@ -5,10 +5,12 @@ Pure, and only words: nothing is decided by a risk note, and its absence proves 
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 import re
 
 from claw_engine.approvals.programs import Kind, classify
+from claw_engine.approvals.shell import parse
 from claw_engine.approvals.wordlist import words
 from claw_engine.approvals.wrappers import base_name, unwrap
 
@@ -22,6 +24,9 @@ _SYSTEM = words(
     "iptables nft useradd userdel usermod passwd crontab visudo modprobe zfs zpool mdadm lvremove "
     "vgremove cryptsetup"
 )
+_TEXT_RUNNERS = frozenset({Kind.SHELL, Kind.INTERPRETER})
+_STARTERS = frozenset({Kind.BLOCKED_WRAPPER, Kind.PRIVILEGE, Kind.MULTIPLEXER, Kind.WRAPPER})
+_TELLING = _DELETERS | _DOWNLOADERS | _PERMISSIONS | _KILLERS | _SYSTEM | frozenset({"dd"})
 _SECRETS = re.compile(
     r"(?:^|[/=])(?:\.ssh|\.gnupg|\.aws|\.kube|\.netrc|\.pgpass|\.docker/config\.json|shadow|\.env"
     r"|id_(?:rsa|ed25519|ecdsa)|credentials(?:\.json)?|openclaw\.json|door\.key"
@@ -47,6 +52,7 @@ def risk_notes(
                 *_by_name(name, kind, inner[1:]),
                 *_by_pipe(kind, piped_from),
                 *_by_paths(name, inner[1:], workspace),
+                *_inside(kind, inner, workspace),
                 *(
                     ("the program name has letters that are not ASCII",)
                     if not name.isascii()
@@ -90,6 +96,23 @@ def _by_name(name: str, kind: Kind, args: tuple[str, ...]) -> list[str]:
         notes.append("starts another program")
     if name == "find" and any(a.startswith(("-exec", "-ok")) for a in args):
         notes.append("starts another program for each file")
+    return notes
+
+
+def _inside(kind: Kind, argv: tuple[str, ...], workspace: str) -> list[str]:
+    """Notes for the commands that a wrapper, a shell or `find -exec` is given to start."""
+    notes: list[str] = []
+    if kind in (Kind.SHELL, Kind.MULTIPLEXER):
+        for flag, text in itertools.pairwise(argv):
+            if re.fullmatch(r"-[A-Za-z]*c[A-Za-z]*", flag):
+                for segment in parse(text[:4096]).segments[:16]:
+                    notes += risk_notes(segment.argv, workspace=workspace)
+    if kind in _STARTERS or base_name(argv[0]) == "find":
+        for index, word in enumerate(argv[1:64], 1):
+            name = base_name(word)
+            if name in _TELLING or classify(name) in _TEXT_RUNNERS:
+                notes += _by_name(name, classify(name), argv[index + 1 :])
+                notes += _by_paths(name, argv[index + 1 :], workspace)
     return notes
 
 

@@ -28,10 +28,14 @@ VERBS = {
     ("call", ""): "call",
     ("doctor", ""): "doctor",
     ("mode", ""): "mode",
-    ("approvals", ""): "approvals",
-    ("approvals", "list"): "approvals",
-    ("approvals", "allow"): "approvals",
-    ("approvals", "deny"): "approvals",
+    **{
+        ("approvals", action): "approvals"
+        for action in ("", "list", "show", "approve", "allow", "deny")
+    },
+    ("approvals", "history"): "approvals_history",
+    ("approvals", "rules"): "approvals_rules",
+    ("approvals", "undo"): "approvals_rules",
+    ("approvals", "explain"): "approvals_explain",
     **{
         ("lanes", action): "lanes"
         for action in ("", "status", "pause", "resume", "width", "drop", "move")
@@ -133,12 +137,30 @@ def build_parser() -> argparse.ArgumentParser:
     )
     decide = approvals.add_subparsers(dest="action", metavar="ACTION", prog="claw approvals")
     decide.add_parser("list", parents=[common], help="requests that wait")
-    allow = decide.add_parser("allow", parents=[common], help="allow a request")
-    allow.add_argument("id", metavar="ID", help="the id or its beginning")
-    allow.add_argument("--always", action="store_true", help="and remember it")
-    deny = decide.add_parser("deny", parents=[common], help="deny a request")
-    deny.add_argument("id", metavar="ID", help="the id or its beginning")
+    show = decide.add_parser("show", parents=[common], help="all of one request")
+    show.add_argument("id", metavar="ID", help="the id or its beginning")
+    allow = decide.add_parser("approve", aliases=["allow"], parents=[common],
+                              help="allow requests")  # fmt: skip
+    allow.add_argument("ids", metavar="ID", nargs="+", help="the id or its beginning")
+    allow.add_argument("--always", action="store_true", help="and remember it as a rule")
+    allow.add_argument("--for", metavar="TIME", dest="span", type=_span,
+                       help="and the same later: 15m, session, or good")  # fmt: skip
+    allow.add_argument("--programs", action="store_true",
+                       help="with --for: its programs with any arguments")  # fmt: skip
+    deny = decide.add_parser("deny", parents=[common], help="deny requests")
+    deny.add_argument("ids", metavar="ID", nargs="+", help="the id or its beginning")
     deny.add_argument("--reason", default="", help="told to the model")
+    past = decide.add_parser("history", parents=[common], help="what was decided, and what ran")
+    past.add_argument("--limit", metavar="N", type=int, default=50, help="1000 at most")
+    decide.add_parser("rules", parents=[common], help="what runs unasked")
+    undo = decide.add_parser("undo", parents=[common], help="take a rule or a grant back")
+    undo.add_argument("id", metavar="ID", help="the id or its beginning")
+    explain = decide.add_parser(
+        "explain", parents=[common], help="what would happen to a command, and why; runs nothing"
+    )
+    explain.add_argument("command", metavar="COMMAND", help="one word for the shell: quote it")
+    explain.add_argument("--cwd", metavar="DIR", help="as if run there (default: the workspace)")
+    explain.add_argument("--agent", metavar="ID", default="main", help="whose rules count")
     lanes = verbs.add_parser("lanes", parents=[common], help="what runs and waits; pause, widths")
     what = lanes.add_subparsers(dest="action", metavar="ACTION", prog="claw lanes")
     what.add_parser("status", parents=[common], help="what runs and waits")
@@ -159,6 +181,16 @@ def _named(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("the value is empty: name a directory")
     return text
+
+
+def _span(text: str) -> dict[str, object]:
+    """How long a grant holds, as the gateway takes it."""
+    if text in ("session", "good"):
+        return {"span": "session" if text == "session" else "lasting"}
+    number = text.removesuffix("m")
+    if not (number.isascii() and number.isdecimal() and 1 <= int(number) <= 1440):
+        raise argparse.ArgumentTypeError(f"invalid time {text!r}: minutes (15m), session, or good")
+    return {"span": "minutes", "minutes": int(number)}
 
 
 def _width(text: str) -> int | None:

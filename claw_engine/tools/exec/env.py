@@ -82,7 +82,9 @@ def base_environment(
         if value in exact or any(secret in value for secret in values):
             continue
         kept[name] = value
-    kept["PATH"] = os.pathsep.join([*path_prepend, kept.get("PATH") or os.defpath])
+    folders = [*path_prepend, *(kept.get("PATH") or os.defpath).split(os.pathsep)]
+    # A relative or empty entry would mean another folder wherever the command is.
+    kept["PATH"] = os.pathsep.join(folder for folder in folders if folder.startswith("/"))
     kept["TERM"] = "dumb"
     return kept
 
