@@ -24,6 +24,7 @@ from claw_engine.client.local import LocalClient
 from claw_engine.config.load import ConfigStore
 from claw_engine.config.redact import Redactor
 from claw_engine.config.settings import Settings
+from claw_engine.errors import ClawError
 from claw_engine.events import EventBus
 from claw_engine.gateway.gateway import Gateway
 from claw_engine.housekeeping import Housekeeping
@@ -73,6 +74,7 @@ class Engine:
         self._idle_wanted = asyncio.Event()
         self._watchdog = LoopWatchdog()
         self._close = contextlib.AsyncExitStack()
+        self._opening = False
         self.door_path: Path | None = None
 
     # ── life ────────────────────────────────────────────────────────────────────────────────
@@ -82,8 +84,7 @@ class Engine:
         try:
             await self._start()
         except BaseException:
-            await self._close.aclose()
-            self._release()
+            await asyncio.shield(self._undo())
             raise
         return self
 
@@ -115,13 +116,14 @@ class Engine:
         self.gateway = Gateway(world, self._rooms.parts(self), state, self.env)
         self._housekeeping = Housekeeping(self)
 
+        self._close.push_async_callback(self._rooms.close)
+        self._close.push_async_callback(self.gateway.close, "gateway stopping")
         self.gateway.start()
         for notice in problem_notices(loaded):
             self.board.publish(notice)
-        self._close.push_async_callback(self._rooms.close)
+        self._opening = True
         await self._rooms.open()
         self.door_path = await self.gateway.open_door()
-        self._close.push_async_callback(self.gateway.close, "gateway stopping")
         self._lock.describe(self._description())
         self._watchdog.start()
         self._housekeeping.start()
@@ -133,6 +135,17 @@ class Engine:
             os.getpid(), self._mode, state.root, self.door_path,
         )  # fmt: skip
 
+    async def _undo(self) -> None:
+        """Close in reverse what a failed start has opened: recovered runs may go on already."""
+        try:
+            if self._opening:
+                await self._rooms.stop(0.0)
+            await self._close.aclose()
+        except (ClawError, OSError) as error:  # what made the start fail is what is told
+            log.warning("after a failed start: %s", error)
+        finally:
+            self._release()
+
     async def _stop(self) -> None:
         log.info("engine stop: mode=%s", self._mode)
         try:
@@ -143,6 +156,7 @@ class Engine:
             self._release()
 
     def _release(self) -> None:
+        gc.unfreeze()  # what was frozen at start may go now
         self._watchdog.close()
         if self._logs is not None:
             self._logs.close()

@@ -153,6 +153,8 @@ class Rooms:
     async def open(self) -> None:
         """Read what is on disk and finish what a dead engine left; nobody may talk to us yet."""
         checking = asyncio.create_task(self.keeper.check(), name="sandbox check")
+        self._closing.push_async_callback(self.keeper.close)
+        self._closing.push_async_callback(asyncio.wait, [checking])
         await self.sessions.open()
         self._closing.push_async_callback(self.sessions.close)
         recovered = await self.journal.open()
@@ -168,10 +170,11 @@ class Rooms:
 
     async def stop(self, drain_s: float) -> None:
         """No intake, bounded drain, abort; what children there are end too."""
-        await self.dispatcher.close(drain_s)
-        await self.processes.close()
-        await self.broker.close()
-        self.permission.close()
+        async with contextlib.AsyncExitStack() as steps:  # one that fails keeps none from ending
+            steps.callback(self.permission.close)
+            steps.push_async_callback(self.broker.close)
+            steps.push_async_callback(self.processes.close)
+            await self.dispatcher.close(drain_s)
 
     async def close(self) -> None:
         """Flush the writers, then let connections go."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from claw_engine.client.remote import RemoteClient
 from claw_engine.engine import Engine, EngineHeld, ForeignState
+from claw_engine.errors import ClawError
 from claw_engine.world import RealDisk, RealIds, RealSpawn, World
 from tests.support.engines import Operator, engine_on, transcript_of
 from tests.support.fakes import FakeClock, FaultyDisk
@@ -331,6 +335,76 @@ def test_the_engine_loads_no_screen_code() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def held() -> Counter[str]:
+    """What the process has open, and how often."""
+    found = []
+    for name in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # the listing's own descriptor
+            found.append(str(name.readlink()))
+    return Counter(found)
+
+
+def watches() -> int:
+    return sum(count for what, count in held().items() if "inotify" in what)
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not true():
+            await asyncio.to_thread(lambda: None)
+
+
+async def test_engines_that_ended_watch_no_files(tmp_path: Path) -> None:
+    before = watches()
+    for number in range(3):
+        async with engine_on(tmp_path / f"s{number}"):
+            await until(lambda: watches() > before)
+        await until(lambda: watches() == before)  # the thread that looks gives it back
+
+
+async def test_a_start_that_fails_closes_what_it_opened(tmp_path: Path) -> None:
+    """Its last step fails: by then the work of a dead engine has been taken up again."""
+    state = tmp_path / "state"
+    tasks, files = asyncio.all_tasks(), held()
+    async with (
+        engine_on(state, config={"resume": "auto"}) as engine,
+        Operator(engine.local_client(strict=True)) as operator,
+    ):
+        await operator.request(await operator.say("run: uname"))
+        journal = (state / "inbox" / "journal.jsonl").read_bytes()
+    await until(lambda: held() <= files)
+    (state / "inbox" / "journal.jsonl").write_bytes(journal)  # as if it had died by now
+    (state / "door.key").rename(state / "kept.key")
+    (state / "door.key").mkdir()
+    for _ in range(3):
+        with pytest.raises((ClawError, OSError)):
+            async with engine_on(state):
+                pass
+        assert asyncio.all_tasks() <= tasks
+        await until(lambda: held() <= files)
+    (state / "door.key").rmdir()
+    (state / "kept.key").rename(state / "door.key")
+    async with engine_on(state):
+        pass
+
+
+async def test_a_cancelled_start_leaves_nothing_behind(tmp_path: Path) -> None:
+    tasks, files = asyncio.all_tasks(), held()
+
+    async def life() -> None:
+        async with engine_on(tmp_path / "state"):
+            pass
+
+    for turns in range(60):
+        running = asyncio.create_task(life())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        assert asyncio.all_tasks() <= tasks
+        await until(lambda: held() <= files)
 
 
 async def test_an_engine_that_cannot_start_gives_the_lock_back(tmp_path: Path) -> None:

@@ -74,10 +74,11 @@ class FileWatcher:
         self._poll_seconds = poll_seconds
         self._table = table
         self._arm = arm
-        self._told: set[tuple[str, Path | None]] = set()
+        self._told: set[tuple[str, Path | str]] = set()
         self._reports: list[WatchReport] = []
         self._armed: dict[Path, tuple[int, int]] | None = None
         self._waker: Waker = TimerWaker(0)
+        self._ended = False
         self.ready = asyncio.Event()
         """Set once every later change will be noticed."""
 
@@ -93,6 +94,7 @@ class FileWatcher:
                 seen = now
                 self.ready.set()
         finally:
+            self._ended = True
             self._waker.close()
 
     async def _arm_or_wait(self, stop: asyncio.Event) -> None:
@@ -104,11 +106,10 @@ class FileWatcher:
             folders = await asyncio.to_thread(folders_to_watch, self._targets())
         self._waker.close()
         self._armed = None
-        waker = await asyncio.to_thread(self._make_waker, tuple(folders))
-        if waker is None:
-            await pause(self._debounce, stop)
+        if await asyncio.to_thread(self._rearm, tuple(folders)):
+            self._armed = folders
         else:
-            self._waker, self._armed = waker, folders
+            await pause(self._debounce, stop)
 
     async def _woken(self, stop: asyncio.Event) -> bool:
         """Wait; False when the waker is worn out or failed and must be made anew."""
@@ -117,6 +118,17 @@ class FileWatcher:
         except (OSError, RuntimeError):
             await pause(self._debounce, stop)
             return False
+
+    def _rearm(self, folders: tuple[Path, ...]) -> bool:
+        """False when there was nothing to arm. In a thread, which nothing can cancel: a waker
+        that comes too late closes itself."""
+        waker = self._make_waker(folders)
+        if waker is None:
+            return False
+        self._waker = waker
+        if self._ended:
+            waker.close()
+        return True
 
     def _make_waker(self, folders: tuple[Path, ...]) -> Waker | None:
         """None when a folder vanished meanwhile: the next look arms again."""
@@ -135,12 +147,13 @@ class FileWatcher:
     def _poll(self, folder: Path | None, why: str) -> Waker:
         every = f"{self._poll_seconds:g} s"
         text = f"{folder or 'Files'}: {why}; looking every {every} instead."
-        self._report(WatchReport(_POLLING_CODE, folder, text))
+        # By reason: another folder for the same reason changes nothing, all are polled already.
+        self._report(WatchReport(_POLLING_CODE, folder, text), why)
         return TimerWaker(self._poll_seconds)
 
-    def _report(self, report: WatchReport) -> None:
-        if (report.code, report.path) not in self._told:
-            self._told.add((report.code, report.path))
+    def _report(self, report: WatchReport, about: Path | str) -> None:
+        if (report.code, about) not in self._told:
+            self._told.add((report.code, about))
             self._reports.append(report)
 
     async def _settled(self, seen: Snapshot, stop: asyncio.Event) -> Snapshot:
@@ -173,4 +186,4 @@ class FileWatcher:
         }
         for path in sorted(loops):
             text = f"{path} is a circle of symbolic links; it is not read."
-            self._report(WatchReport(_LOOP_CODE, path, text))
+            self._report(WatchReport(_LOOP_CODE, path, text), path)

@@ -58,10 +58,11 @@ def folders_to_watch(targets: WatchTargets) -> dict[Path, tuple[int, int]]:
     """Folders whose events matter, with device and inode: a change of these means arming anew.
 
     The folder above each target folder is among them, since it tells when the target itself is
-    made, moved or removed; where neither is there, the nearest ancestor that is.
+    made, moved or removed; where neither is there, the nearest ancestor that is. The targets' own
+    come first, in their order.
     """
-    held = {path.parent for path in targets.config} | set(targets.workspaces)
-    wanted = held | {folder.parent for folder in held}
+    held = dict.fromkeys([*(path.parent for path in targets.config), *targets.workspaces])
+    wanted = dict.fromkeys([*held, *(folder.parent for folder in held)])
     found: dict[Path, tuple[int, int]] = {}
     for folder in wanted:
         known = _nearest(folder)

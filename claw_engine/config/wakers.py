@@ -44,6 +44,8 @@ class EventWaker:
         self._notify = notify
         self._folders = folders
         self._halt = threading.Event()
+        self._using = threading.Lock()
+        """Held by whoever is inside `_notify`: it must not be closed under a look."""
 
     @classmethod
     def arm(cls, folders: Iterable[Path]) -> EventWaker:
@@ -58,14 +60,33 @@ class EventWaker:
         return await first_of(loop.run_in_executor(None, self._look), stop)
 
     def _look(self) -> bool:
-        events = self._notify.watch(GROUP_MS, STEP_MS, RECHECK_MS, self._halt)
+        try:
+            with self._using:
+                if self._halt.is_set():
+                    return True
+                events = self._notify.watch(GROUP_MS, STEP_MS, RECHECK_MS, self._halt)
+        finally:
+            if self._halt.is_set():
+                self._give_back()
         if isinstance(events, str):  # a timeout, or told to stop
             return True
         return not any(kind in _CAME_OR_WENT and path in self._folders for kind, path in events)
 
     def close(self) -> None:
-        """The thread ends within STEP_MS; nothing waits for it."""
+        """Give the kernel's watch back: now, or within STEP_MS by the thread that looks.
+
+        Not left to the collector: what an ended engine held may live on in a frozen circle.
+        """
         self._halt.set()
+        self._give_back()
+
+    def _give_back(self) -> None:
+        # Whoever looks meanwhile comes here after it, and finds `_halt` set.
+        if self._using.acquire(blocking=False):
+            try:
+                self._notify.close()
+            finally:
+                self._using.release()
 
 
 class TimerWaker:

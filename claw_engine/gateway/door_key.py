@@ -45,9 +45,11 @@ def _load(path: Path) -> bytes | None:
     mend = f"Delete {path}; the next start makes a new one."
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        with os.fdopen(fd, "rb") as file:
+        try:
             found = os.fstat(fd)
-            key = file.read(KEY_BYTES + 1)
+            key = os.read(fd, KEY_BYTES + 1)
+        finally:
+            os.close(fd)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -93,6 +94,11 @@ class Keeper:
             self._checking = asyncio.create_task(self._choose(), name="sandbox check")
         await asyncio.shield(self._checking)
 
+    async def close(self) -> None:
+        """Wait for a check that goes on (its child has a time limit): nothing runs on after us."""
+        if self._checking is not None:
+            await asyncio.wait([self._checking])
+
     async def _choose(self) -> None:
         wish = self._wishes.backend
         await asyncio.to_thread(self._prepare)
@@ -152,6 +158,9 @@ class Keeper:
                 while data := await process.read(4096):
                     said = (said + data)[:2000]
                 code = await process.wait()
+            except BaseException:
+                process.signal_group(signal.SIGKILL)
+                raise
             finally:
                 process.close_output()
                 with contextlib.suppress(OSError):

@@ -112,6 +112,7 @@ async def test_polling_is_reported_once_with_its_reason(place: Place) -> None:
         report = await run.next(WatchReport)
         assert isinstance(report, WatchReport)
         assert report.code == "watch-polling" and "cifs" in report.text
+        assert report.path == place.config.parent, "what is followed, not a folder above it"
         place.workspace.mkdir()
         (place.workspace / "A.md").write_text("x")
         await run.until_seen(place.workspace / "A.md")
