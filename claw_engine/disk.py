@@ -1,6 +1,7 @@
 """Files of this machine: durable where it says so, and honest about what could not be written.
 
-Implements the `Disk` of world.py; one thread, so writes keep their order.
+Implements the `Disk` of world.py; one thread, so writes keep their order. Waking a thread, and the
+loop after it, costs more than most of the work: what is asked for together shares both.
 """
 
 from __future__ import annotations
@@ -10,20 +11,106 @@ import contextlib
 import io
 import os
 import secrets
+import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class _Job:
+    """One call, the loop that asked for it, and how it ended."""
+
+    __slots__ = ("call", "error", "future", "loop", "result")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
+        self.loop = loop
+        self.call = call
+        self.future: asyncio.Future[object] = loop.create_future()
+        self.result: object = None
+        self.error: BaseException | None = None
+
+    def tell(self) -> None:
+        """Loop thread."""
+        if self.future.done():  # nobody waits any more
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)
+
+
+class _Worker:
+    """One thread that makes calls in their order."""
+
+    def __init__(self) -> None:
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="disk")
+        self._lock = threading.Lock()
+        self._waiting: deque[_Job] = deque()
+        self._done: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
+        self._busy = False
+
+    def submit(self, call: Callable[[], object]) -> asyncio.Future[object]:
+        """Loop thread. Cancelling the future takes back a call that has not begun."""
+        job = _Job(asyncio.get_running_loop(), call)
+        with self._lock:
+            if not self._busy:
+                self._executor.submit(self._work)
+                self._busy = True
+            self._waiting.append(job)
+        return job.future
+
+    def close(self) -> None:
+        self._executor.shutdown(wait=False)
+
+    def _work(self) -> None:
+        """Worker thread: until nothing waits."""
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._busy = False
+                    return
+                job = self._waiting.popleft()
+            if job.future.cancelled():
+                continue
+            try:
+                job.result = job.call()
+            except BaseException as error:  # whatever it is, it belongs to the one who asked
+                job.error = error
+            self._report(job)
+
+    def _report(self, job: _Job) -> None:
+        loop = job.loop
+        with self._lock:
+            done = self._done.setdefault(loop, [])
+            done.append(job)
+            # Others are there: the loop was called and has not looked yet.
+            if len(done) > 1:
+                return
+        try:
+            loop.call_soon_threadsafe(self._tell, loop)
+        except RuntimeError:  # the loop is closed: nobody waits
+            with self._lock:
+                self._done.pop(loop, None)
+
+    def _tell(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Loop thread."""
+        with self._lock:
+            done = self._done.pop(loop, [])
+        for job in done:
+            job.tell()
 
 
 class RealDisk:
     """Files of this machine. `run` uses one thread, so writes keep their order."""
 
     def __init__(self) -> None:
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="disk")
+        self._worker = _Worker()
 
     def read_bytes(self, path: Path) -> bytes:
         return self.read_from(path, 0)
@@ -106,12 +193,12 @@ class RealDisk:
         return os.listdir(path)  # noqa: PTH208 - names only, no Path objects
 
     async def run(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, lambda: fn(*args, **kwargs))
+        # The future carries what `fn` returns; its type is lost on the way through the queue.
+        return cast(T, await self._worker.submit(partial(fn, *args, **kwargs)))
 
     def close(self) -> None:
         """Let the thread end after what is queued."""
-        self._executor.shutdown(wait=False)
+        self._worker.close()
 
 
 def _read_all(file: io.FileIO, size: int) -> bytes:
