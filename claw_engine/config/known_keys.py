@@ -61,6 +61,13 @@ agents.defaults.memorySearch.sync.sessions: deltaBytes deltaMessages
 agents.defaults.model: fallbacks primary
 agents.defaults.models: *
 agents.defaults.models.*: alias params streaming
+agents.defaults.sandbox: backend browser docker mode perSession prune scope sessionToolsVisibility
+  workspaceAccess workspaceRoot
+agents.defaults.sandbox.docker: apparmorProfile binds capDrop containerPrefix cpus
+  dangerouslyAllowContainerNamespaceJoin dangerouslyAllowExternalBindSources
+  dangerouslyAllowReservedContainerTargets dns engine env extraHosts image memory memorySwap network
+  pidsLimit readOnlyRoot seccompProfile setupCommand timeoutSec tmpfs ulimits user workdir
+agents.defaults.sandbox.prune: idleHours maxAgeDays
 agents.defaults.subagents: announceTimeoutMs archiveAfterMinutes maxChildrenPerAgent maxConcurrent
   maxSpawnDepth model runTimeoutSeconds thinking
 agents.defaults.subagents.model: fallbacks primary
@@ -71,6 +78,9 @@ agents.list.[].groupChat: historyLimit mentionPatterns
 agents.list.[].humanDelay: maxMs minMs mode
 agents.list.[].identity: avatar emoji name theme
 agents.list.[].model: fallbacks primary
+agents.list.[].sandbox: backend browser docker mode perSession prune scope sessionToolsVisibility
+  workspaceAccess workspaceRoot
+agents.list.[].sandbox.prune: idleHours maxAgeDays
 agents.list.[].subagents: allowAgents model thinking
 agents.list.[].subagents.model: fallbacks primary
 agents.list.[].tools: allow alsoAllow byProvider deny elevated exec fs loopDetection profile
@@ -230,9 +240,9 @@ tools.agentToAgent: allow enabled
 tools.byProvider: *
 tools.byProvider.*: allow alsoAllow deny profile
 tools.elevated: allowFrom enabled
-tools.exec: applyPatch ask backgroundMs cleanupMs confine confineNetwork confineReach
-  confineWritable host node notifyOnExit notifyOnExitEmptySuccess pathPrepend
-  safeBinProfiles safeBinTrustedDirs safeBins security timeoutSec
+tools.exec: applyPatch ask backgroundMs cleanupMs confine confineMemoryPercent confineNetwork
+  confineProcesses confineReach confineWritable host node notifyOnExit notifyOnExitEmptySuccess
+  pathPrepend safeBinProfiles safeBinTrustedDirs safeBins security timeoutSec
 tools.exec.applyPatch: allowModels enabled workspaceOnly
 tools.exec.safeBinProfiles: *
 tools.exec.safeBinProfiles.*: allowedValueFlags deniedFlags maxPositional minPositional

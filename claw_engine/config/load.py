@@ -92,6 +92,33 @@ class ConfigStore:
         async with self._lock:
             return await self._world.disk.run(self._reload)
 
+    async def put(self, path: tuple[str, ...], value: object) -> Reloaded:
+        """Set one value in the file, leaving all else in it alone, and put it in force.
+
+        The file is 0600 afterwards: what we store may be a secret. Raises ConfigError when the file
+        is broken or cannot be written.
+        """
+        async with self._lock:
+            return await self._world.disk.run(self._put, path, value)
+
+    def _put(self, path: tuple[str, ...], value: object) -> Reloaded:
+        from claw_engine.config.edit import EditError, set_value  # most starts change nothing
+        from claw_engine.config.spans import ScanError
+
+        disk, target = self._world.disk, self.path.resolve()
+        name = ".".join(path)
+        try:
+            text = read_plain(disk, target).decode() if disk.exists(target) else ""
+            disk.replace(target, set_value(text, path, value).encode(), mode=0o600)
+        except (OSError, EditError, ScanError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise ConfigError(
+                f"{name} cannot be stored in {self.path}: {why}.",
+                hint=f"Mend the file, or set {name} there yourself.",
+                problems=(),
+            ) from error
+        return self._reload()
+
     def _reload(self) -> Reloaded:
         before = self.current
         reading = self._read(before.settings.generation + 1)

@@ -174,7 +174,7 @@ class ConfigReader(Struct):
             messages=sections.read("messages", MessagesSettings),
             logging=log,
             cron=sections.read("cron", CronSettings),
-            approvals=ApprovalsSettings.model_construct(timeout_ms=claw.approval_timeout_ms),
+            approvals=ApprovalsSettings(timeout_ms=claw.approval_timeout_ms),
             permission_mode=claw.permission_mode,
             resume=claw.resume,
             durability=claw.durability,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from msgspec import Struct, field
-from pydantic import ValidationError
+from msgspec.structs import replace
 
 from claw_engine.config.problems import KeyPath, ProblemKind
 from claw_engine.config.sections.agents import AgentsSettings
@@ -29,6 +29,7 @@ from claw_engine.config.sections.models import ModelsSettings
 from claw_engine.config.sections.session import SessionSettings
 from claw_engine.config.sections.tools import ToolsSettings
 from claw_engine.config.variables import Finding
+from claw_engine.shapes import Faults, read
 
 S = TypeVar("S", bound=Section)
 
@@ -45,16 +46,16 @@ class Settings(Struct, frozen=True):
     """
 
     generation: int = 0
-    gateway: GatewaySettings = field(default_factory=GatewaySettings.model_construct)
-    agents: AgentsSettings = field(default_factory=AgentsSettings.model_construct)
-    bindings: BindingsSettings = field(default_factory=BindingsSettings.model_construct)
-    models: ModelsSettings = field(default_factory=ModelsSettings.model_construct)
-    tools: ToolsSettings = field(default_factory=ToolsSettings.model_construct)
-    session: SessionSettings = field(default_factory=SessionSettings.model_construct)
-    messages: MessagesSettings = field(default_factory=MessagesSettings.model_construct)
-    logging: LoggingSettings = field(default_factory=LoggingSettings.model_construct)
-    cron: CronSettings = field(default_factory=CronSettings.model_construct)
-    approvals: ApprovalsSettings = field(default_factory=ApprovalsSettings.model_construct)
+    gateway: GatewaySettings = field(default_factory=GatewaySettings)
+    agents: AgentsSettings = field(default_factory=AgentsSettings)
+    bindings: BindingsSettings = field(default_factory=BindingsSettings)
+    models: ModelsSettings = field(default_factory=ModelsSettings)
+    tools: ToolsSettings = field(default_factory=ToolsSettings)
+    session: SessionSettings = field(default_factory=SessionSettings)
+    messages: MessagesSettings = field(default_factory=MessagesSettings)
+    logging: LoggingSettings = field(default_factory=LoggingSettings)
+    cron: CronSettings = field(default_factory=CronSettings)
+    approvals: ApprovalsSettings = field(default_factory=ApprovalsSettings)
     permission_mode: PermissionMode = "guarded"
     resume: ResumePolicy = "ask"
     durability: Durability = "power"
@@ -79,15 +80,15 @@ class Sections(Struct):
     def read(self, name: str, kind: type[S]) -> S:
         """The section, or its defaults when it is absent or wrong (then it is a finding)."""
         if name not in self.resolved:
-            return kind.model_construct()
+            return kind()
         try:
-            return kind.model_validate(self.resolved[name])
-        except ValidationError as error:
+            return read(kind, self.resolved[name])
+        except Faults as faults:
             from claw_engine.config.explain import explain  # only when something is wrong
 
-            for path, message in explain(error, name, self.hidden):
+            for path, message in explain(faults.all, name, self.hidden):
                 self.findings.append(Finding(ProblemKind.WRONG_TYPE, (name, *path), message))
-            return kind.model_construct()
+            return kind()
 
 
 def with_unusable(models: ModelsSettings, findings: list[Finding]) -> ModelsSettings:
@@ -98,12 +99,10 @@ def with_unusable(models: ModelsSettings, findings: list[Finding]) -> ModelsSett
         if finding.path[:2] == ("models", "providers") and _is_needed(finding.path)
     }
     providers = {
-        name: provider.model_copy(update={"unusable": _reason(reasons[name])})
-        if name in reasons
-        else provider
+        name: replace(provider, unusable=_reason(reasons[name])) if name in reasons else provider
         for name, provider in models.providers.items()
     }
-    return models.model_copy(update={"providers": providers}) if reasons else models
+    return replace(models, providers=providers) if reasons else models
 
 
 def _is_needed(path: KeyPath) -> bool:

@@ -1,116 +1,125 @@
 """The parameters of every method as strict models, and their problems in OpenClaw's words.
 
-Unknown properties are refused by name. This is the only place of the gateway that knows pydantic;
-handlers get the finished objects.
+Unknown properties are refused by name. Handlers get the finished objects.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
-from pydantic_core import ErrorDetails
+from msgspec import Meta, field
 
 from claw_engine.gateway.errors import InvalidParams
+from claw_engine.shapes import (
+    LIST,
+    NUMBER,
+    OBJECT,
+    TEXT,
+    TRUTH,
+    WHOLE,
+    Extra,
+    Fault,
+    Faults,
+    Shape,
+    read,
+)
 
-Text = Annotated[str, Field(min_length=1)]
-RunId = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[!-~]+$")]
+Text = Annotated[str, Meta(min_length=1)]
+RunId = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[!-~]+$")]
 """A caller's idempotency key names a run in logs, files and the environment: visible ASCII."""
-Count = Annotated[int, Field(ge=1)]
-Millis = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Meta(ge=1)]
+Millis = Annotated[int, Meta(ge=0)]
 Thinking = Literal["off", "minimal", "low", "medium", "high", "xhigh"]
 
 
-class Params(BaseModel):
-    """Base of all: closed, strict, frozen, camelCase on the wire; built on first use."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        strict=True,
-        frozen=True,
-        defer_build=True,
-        alias_generator=to_camel,
-    )
+class Params(Shape, frozen=True, kw_only=True):
+    """Base of all: closed, strict, frozen, camelCase on the wire; a type is read at first use."""
 
 
-class NoParams(Params):
+class OpenParams(Params, frozen=True, kw_only=True):
+    """Whatever else was sent is kept in `rest`, unread."""
+
+    extra: ClassVar[Extra] = "keep"
+    rest: Mapping[str, object] = field(default_factory=dict, name="(rest)")
+
+
+class NoParams(Params, frozen=True, kw_only=True):
     """A method without parameters."""
 
 
-class HealthParams(Params):
+class HealthParams(Params, frozen=True, kw_only=True):
     probe: bool = False
 
 
-class SessionsListParams(Params):
+class SessionsListParams(Params, frozen=True, kw_only=True):
     limit: Count | None = None
     search: str | None = None
 
 
-class ChatHistoryParams(Params):
+class ChatHistoryParams(Params, frozen=True, kw_only=True):
     session_key: Text
-    limit: Annotated[int, Field(ge=1, le=1000)] = 200
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 200
 
 
-class ChatSendParams(Params):
+class ChatSendParams(Params, frozen=True, kw_only=True):
     session_key: Text
     message: str
     idempotency_key: RunId
     thinking: Thinking | None = None
 
 
-class ChatAbortParams(Params):
+class ChatAbortParams(Params, frozen=True, kw_only=True):
     session_key: Text
     run_id: Text | None = None
 
 
-class AgentParams(Params):
+class AgentParams(Params, frozen=True, kw_only=True):
     """`timeout` in seconds, as OpenClaw has it."""
 
     message: Text
     session_key: Text | None = None
     idempotency_key: RunId
     thinking: Thinking | None = None
-    timeout: Annotated[int, Field(ge=0)] | None = None
+    timeout: Annotated[int, Meta(ge=0)] | None = None
 
 
-class AgentWaitParams(Params):
+class AgentWaitParams(Params, frozen=True, kw_only=True):
     run_id: Text
     timeout_ms: Millis = 30_000
 
 
-class TraceSubscribeParams(Params):
+class TraceSubscribeParams(Params, frozen=True, kw_only=True):
     session_key: Text | None = None
 
 
-class ApprovalIdParams(Params):
+class ApprovalIdParams(Params, frozen=True, kw_only=True):
     id: Text
 
 
-class GrantParams(Params):
+class GrantParams(Params, frozen=True, kw_only=True):
     """A yes for more than this once; `minutes` belongs to the span of that name, a day at most."""
 
     covers: Literal["exact", "programs"]
     span: Literal["minutes", "session", "lasting"]
-    minutes: Annotated[int, Field(ge=1, le=1440)] = 15
+    minutes: Annotated[int, Meta(ge=1, le=1440)] = 15
 
 
-class ApprovalResolveParams(Params):
+class ApprovalResolveParams(Params, frozen=True, kw_only=True):
     id: Text
     decision: Literal["allow-once", "allow-always", "deny"]
     reason: str = ""
     grant: GrantParams | None = None
 
 
-class ApprovalBatchParams(Params):
-    ids: Annotated[list[Text], Field(min_length=1, max_length=1000)]
+class ApprovalBatchParams(Params, frozen=True, kw_only=True):
+    ids: Annotated[list[Text], Meta(min_length=1, max_length=1000)]
     decision: Literal["allow-once", "allow-always", "deny"]
     reason: str = ""
     grant: GrantParams | None = None
 
 
-class ApprovalRequestParams(Params):
+class ApprovalRequestParams(Params, frozen=True, kw_only=True):
     """A client's own command (gateway digest §1.11); `timeout_ms` a day at most."""
 
     id: RunId | None = None
@@ -130,31 +139,31 @@ class ApprovalRequestParams(Params):
     turn_source_to: str | None = None
     turn_source_account_id: str | None = None
     turn_source_thread_id: str | int | None = None
-    timeout_ms: Annotated[int, Field(ge=1, le=86_400_000)] | None = None
+    timeout_ms: Annotated[int, Meta(ge=1, le=86_400_000)] | None = None
     two_phase: bool = False
 
 
-class RulesFileParams(Params):
+class RulesFileParams(Params, frozen=True, kw_only=True):
     file: dict[str, object]
     base_hash: str | None = None
 
 
-class ApprovalHistoryParams(Params):
-    limit: Annotated[int, Field(ge=1, le=1000)] = 100
+class ApprovalHistoryParams(Params, frozen=True, kw_only=True):
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
 
 
-class PermissionSetParams(Params):
+class PermissionSetParams(Params, frozen=True, kw_only=True):
     """`ttl_ms` is for the mode full: how long, an hour at most."""
 
     mode: Literal["look", "guarded", "workspace", "full"]
-    ttl_ms: Annotated[int, Field(gt=0)] | None = None
+    ttl_ms: Annotated[int, Meta(gt=0)] | None = None
 
 
-class EngineStopParams(Params):
+class EngineStopParams(Params, frozen=True, kw_only=True):
     when: Literal["now", "idle"]
 
 
-class ClientInfo(Params):
+class ClientInfo(Params, frozen=True, kw_only=True):
     """Ids and modes are closed lists (digest §1.1)."""
 
     id: Literal[
@@ -170,11 +179,11 @@ class ClientInfo(Params):
     device_family: Text | None = None
     model_identifier: Text | None = None
     instance_id: Text | None = None
-    build_id: Annotated[str, Field(max_length=96)] | None = None
-    time_zone: Annotated[str, Field(max_length=64)] | None = None
+    build_id: Annotated[str, Meta(max_length=96)] | None = None
+    time_zone: Annotated[str, Meta(max_length=64)] | None = None
 
 
-class DeviceProof(Params):
+class DeviceProof(Params, frozen=True, kw_only=True):
     """A device's key and its signature over the handshake (gateway digest §1.5)."""
 
     id: Text
@@ -184,7 +193,7 @@ class DeviceProof(Params):
     nonce: Text | None = None
 
 
-class ConnectAuth(Params):
+class ConnectAuth(Params, frozen=True, kw_only=True):
     """The secrets a client offers. The last three are for services we do not have."""
 
     token: str | None = None
@@ -195,15 +204,15 @@ class ConnectAuth(Params):
     agent_runtime_identity_token: str | None = None
 
 
-class ConnectParams(Params):
+class ConnectParams(Params, frozen=True, kw_only=True):
     """Both protocols' parameters in one closed schema. `proof` is for the local door only."""
 
     min_protocol: Count
     max_protocol: Count
     client: ClientInfo
     role: Text = "operator"
-    scopes: tuple[str, ...] = Field(default=(), strict=False)
-    caps: tuple[str, ...] = Field(default=(), strict=False)
+    scopes: tuple[str, ...] = ()
+    caps: tuple[str, ...] = ()
     proof: str = ""
     commands: list[str] | None = None
     permissions: dict[str, bool] | None = None
@@ -229,27 +238,36 @@ def check(
     allowed value.
     """
     try:
-        return model.model_validate(raw)
-    except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)
-        raise InvalidParams(method, [_sentence(e, protocol) for e in found]) from None
+        return read(model, raw)
+    except Faults as faults:
+        raise InvalidParams(method, [_sentence(f, protocol) for f in faults.all]) from None
 
 
-def _sentence(error: ErrorDetails, protocol: int | None) -> str:
-    path = [str(step) for step in error["loc"]]
+_KINDS = {
+    TEXT: "string",
+    WHOLE: "integer",
+    NUMBER: "number",
+    TRUTH: "boolean",
+    OBJECT: "object",
+    LIST: "array",
+}
+
+
+def _sentence(fault: Fault, protocol: int | None) -> str:
+    path = [str(step) for step in fault.path]
     where = "/" + "/".join(path)
-    match error["type"]:
-        case "extra_forbidden":
-            parent = "/" + "/".join(path[:-1]) if path[:-1] else "root"
-            return f"at {parent}: unexpected property '{path[-1]}'"
-        case "missing":
-            return f"must have required property '{path[-1]}'"
-        case "string_too_short":
-            return f"at {where}: must NOT have fewer than 1 characters"
-        case "literal_error" if protocol is not None and protocol >= 4:
+    if fault.kind == "unexpected":
+        parent = "/" + "/".join(path[:-1]) if path[:-1] else "root"
+        return f"at {parent}: unexpected property '{path[-1]}'"
+    if fault.kind == "missing":
+        return f"must have required property '{path[-1]}'"
+    if fault.kind == "rule":
+        return f"at {where}: {fault.expected}"
+    if fault.expected == "a text that is not empty":
+        return f"at {where}: must NOT have fewer than 1 characters"
+    if fault.choices and protocol is not None:
+        if protocol >= 4:
             return f"at {where}: must be equal to one of the allowed values"
-        case "literal_error" if protocol is not None:
-            constant = f"at {where}: must be equal to constant"
-            return f"{constant}; at {where}: must match a schema in anyOf"
-        case _:
-            return f"at {where}: {error['msg']}"
+        constant = f"at {where}: must be equal to constant"
+        return f"{constant}; at {where}: must match a schema in anyOf"
+    return f"at {where}: must be {_KINDS.get(fault.expected, fault.expected)}"

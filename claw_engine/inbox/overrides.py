@@ -34,10 +34,8 @@ def settings_for(settings: Settings, entry: SessionEntry | None) -> Settings:
     if not name:
         return settings
     defaults = settings.agents.defaults
-    model = defaults.model.model_copy(update={"primary": name})
-    agents = settings.agents.model_copy(
-        update={"defaults": defaults.model_copy(update={"model": model})}
-    )
+    model = replace(defaults.model, primary=name)
+    agents = replace(settings.agents, defaults=replace(defaults, model=model))
     return replace(settings, agents=agents)
 
 

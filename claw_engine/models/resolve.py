@@ -199,7 +199,7 @@ def _build(settings: Settings, provider_name: str, model_id: str | None) -> Mode
         max_tokens=entry.max_tokens if entry else None,
         reasoning=entry.reasoning if entry else _reasons(service, model_id),
         headers=headers,
-        cost=dict(entry.cost.model_dump()) if entry and entry.cost else None,
+        cost=entry.cost.prices() if entry and entry.cost else None,
     )
 
 

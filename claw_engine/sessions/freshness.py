@@ -86,9 +86,9 @@ def policy_of(settings: SessionSettings, kind: Kind, channel: str = "") -> Reset
     types = settings.reset_by_type
     direct = types.direct if types.direct is not None else types.dm
     typed = {"direct": direct, "group": types.group, "thread": types.thread}[kind]
-    stated = "reset" in settings.model_fields_set
+    stated = "reset" in settings.stated
     layers = [one for one in (typed, settings.reset if stated else None) if one is not None]
-    by_type = "reset_by_type" in settings.model_fields_set
+    by_type = "reset_by_type" in settings.stated
     if not stated and not by_type and settings.idle_minutes is not None:
         return ResetPolicy(daily=False, idle_minutes=settings.idle_minutes)
     return _merged(tuple(layers), settings.idle_minutes)
@@ -96,8 +96,8 @@ def policy_of(settings: SessionSettings, kind: Kind, channel: str = "") -> Reset
 
 def _merged(layers: tuple[SessionReset, ...], legacy_idle: int | None) -> ResetPolicy:
     """The first layer that states a field decides it."""
-    mode = next((one.mode for one in layers if "mode" in one.model_fields_set), "daily")
-    hour = next((one.at_hour for one in layers if "at_hour" in one.model_fields_set), AT_HOUR)
+    mode = next((one.mode for one in layers if "mode" in one.stated), "daily")
+    hour = next((one.at_hour for one in layers if "at_hour" in one.stated), AT_HOUR)
     idle = next((one.idle_minutes for one in layers if one.idle_minutes is not None), legacy_idle)
     if mode == "idle" and idle is None:
         idle = IDLE_MINUTES

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from claw_engine.agent.prompt.sections import Host
 from claw_engine.agent.run import AgentDeps, AgentRuntime
 from claw_engine.approvals.broker import Broker
@@ -154,8 +156,8 @@ class FnTool:
 
 def with_queue(mode: str, **queue: object) -> Settings:
     """Settings with a queue mode, and what else of `messages.queue` a test wants."""
-    rules = QueueSettings.model_construct().model_copy(update={"mode": mode, **queue})
-    messages = MessagesSettings.model_construct().model_copy(update={"queue": rules})
+    rules = replace(QueueSettings(), mode=mode, **queue)
+    messages = replace(MessagesSettings(), queue=rules)
     return Settings(messages=messages)
 
 

@@ -152,8 +152,8 @@ async def test_the_reason_is_told(bench: MakeBench, reason: AbortReason) -> None
 
 
 def with_timeout(seconds: int) -> Settings:
-    defaults = AgentDefaults.model_construct(timeout_seconds=seconds)
-    return Settings(agents=AgentsSettings.model_construct(defaults=defaults))
+    defaults = AgentDefaults(timeout_seconds=seconds)
+    return Settings(agents=AgentsSettings(defaults=defaults))
 
 
 async def test_the_time_limit_stops_a_run(bench: MakeBench) -> None:

@@ -20,8 +20,8 @@ STATE = StateDir(Path("/state"))
 def settings(**defaults: object) -> Settings:
     own = AgentEntry(id="own", workspace="/own")
     main = AgentEntry(id="main")
-    agents = AgentsSettings.model_construct(
-        defaults=AgentDefaults.model_construct(None, **defaults), list=(main, own)
+    agents = AgentsSettings(
+        defaults=AgentDefaults(**defaults), list=(main, own)
     )
     return Settings(agents=agents)
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from claw_engine.config.sections.agents import AgentsSettings
 from claw_engine.config.sections.models import ModelsSettings
@@ -10,6 +11,7 @@ from claw_engine.config.settings import Settings
 from claw_engine.models.base import ModelConfigError, ModelRef
 from claw_engine.models.catalog import Models
 from claw_engine.models.rehearsal import REHEARSAL
+from claw_engine.shapes import read
 from tests.support.fakes import fake_world
 
 KEY = "sk-test-0123456789abcdef"
@@ -29,8 +31,8 @@ def settings(
     if providers is not None:
         raw["models"] = {"providers": providers}
     return Settings(
-        agents=AgentsSettings.model_validate(raw.get("agents", {})),
-        models=ModelsSettings.model_validate(raw.get("models", {})),
+        agents=read(AgentsSettings, raw.get("agents", {})),
+        models=read(ModelsSettings, raw.get("models", {})),
         raw=raw,
         resolved=raw,
         env=env or {},
@@ -188,8 +190,8 @@ def test_configured_models_that_cannot_be_used(
 
 def test_a_provider_that_lost_a_variable_is_not_called() -> None:
     found = settings("box/qwen3", {"box": LOCAL})
-    broken = found.models.providers["box"].model_copy(update={"unusable": "apiKey: BOX is not set"})
-    models = found.models.model_copy(update={"providers": {"box": broken}})
+    broken = replace(found.models.providers["box"], unusable="apiKey: BOX is not set")
+    models = replace(found.models, providers={"box": broken})
     with pytest.raises(ModelConfigError) as caught:
         Models(fake_world()).resolve(Settings(agents=found.agents, models=models))
     assert "BOX is not set" in caught.value.title

@@ -17,6 +17,7 @@ from claw_engine.sessions.freshness import (
     policy_of,
     stale,
 )
+from claw_engine.shapes import read
 
 BERLIN, UTC, APIA = ZoneInfo("Europe/Berlin"), ZoneInfo("UTC"), ZoneInfo("Pacific/Apia")
 NEW_YORK, LORD_HOWE = ZoneInfo("America/New_York"), ZoneInfo("Australia/Lord_Howe")
@@ -134,7 +135,7 @@ POLICIES: list[tuple[dict[str, object], str, str, ResetPolicy]] = [
 def test_the_nearest_policy_counts(
     raw: dict[str, object], kind: str, channel: str, policy: ResetPolicy
 ) -> None:
-    settings = SessionSettings.model_validate(raw)
+    settings = read(SessionSettings, raw)
     assert kind in ("direct", "group", "thread")
     assert policy_of(settings, kind, channel) == policy  # type: ignore[arg-type]  # a table
 
@@ -156,7 +157,7 @@ def test_the_kind_of_a_talk(key: str, flags: dict[str, bool], kind: str) -> None
 
 
 def test_an_entry_is_judged_by_its_own_channel() -> None:
-    settings = SessionSettings.model_validate(
+    settings = read(SessionSettings,
         {"resetByChannel": {"telegram": {"mode": "idle", "idleMinutes": 10}}}
     )
     last = at("2026-11-30T05:00", UTC)

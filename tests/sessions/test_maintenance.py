@@ -12,6 +12,7 @@ from claw_engine.sessions.archive import (
     stamp,
 )
 from claw_engine.sessions.maintenance import DAY_MS, Limits, duration_ms, limits_of, size_bytes
+from claw_engine.shapes import read
 from tests.sessions.support import GOLDEN
 from tests.support.fakes import START_MS
 
@@ -34,7 +35,7 @@ HALF = DAY_MS // 2
     ],
 )  # fmt: skip
 def test_limits_are_read_from_the_settings(raw: dict[str, object], limits: Limits) -> None:
-    assert limits_of(Maintenance.model_validate(raw)) == limits
+    assert limits_of(read(Maintenance, raw)) == limits
 
 
 @pytest.mark.parametrize(

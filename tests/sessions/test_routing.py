@@ -25,6 +25,7 @@ from claw_engine.sessions.routing import (
     routes_of,
     workspace_of,
 )
+from claw_engine.shapes import read
 
 
 def routes(
@@ -34,9 +35,9 @@ def routes(
 ) -> Routes:
     return routes_of(
         Settings(
-            agents=AgentsSettings.model_validate({"list": list(agents)}),
-            bindings=BindingsSettings.model_validate(list(bindings)),
-            session=SessionSettings.model_validate(session),
+            agents=read(AgentsSettings, {"list": list(agents)}),
+            bindings=read(BindingsSettings, list(bindings)),
+            session=read(SessionSettings, session),
         )
     )
 
@@ -305,5 +306,5 @@ def test_the_default_agent_answers_bare_keys() -> None:
     ],
 )  # fmt: skip
 def test_each_agent_has_its_workspace(agents: dict[str, object], agent: str, folder: str) -> None:
-    settings = Settings(agents=AgentsSettings.model_validate(agents))
+    settings = Settings(agents=read(AgentsSettings, agents))
     assert workspace_of(settings, StateDir(Path("/s")), agent) == Path(folder)

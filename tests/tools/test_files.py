@@ -7,6 +7,7 @@ import stat
 
 import pytest
 
+from msgspec.structs import replace
 from claw_engine.approvals.model import ApprovalKind, Decision, Status
 from tests.tools.desk import Desk
 
@@ -273,9 +274,9 @@ async def test_what_the_system_refuses_is_an_error_the_model_sees(desk: Desk) ->
 
 
 async def test_workspace_only_asks_nobody(desk: Desk) -> None:
-    fs = desk.settings.tools.fs.model_copy(update={"workspace_only": True})
-    tools = desk.settings.tools.model_copy(update={"fs": fs})
-    object.__setattr__(desk.settings, "tools", tools)
+    fs = replace(desk.settings.tools.fs, workspace_only=True)
+    tools = replace(desk.settings.tools, fs=fs)
+    force_setattr(desk.settings, "tools", tools)
     result = await desk.call("read", path="/etc/hostname")
     assert result.is_error and "outside the workspace" in result.text
     assert desk.unasked

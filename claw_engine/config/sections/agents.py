@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from msgspec import Meta, field
 
-from claw_engine.config.sections.base import Count, Names, Section, defaults
+from claw_engine.config.sections.base import Count, Names, Section
+from claw_engine.config.sections.box import BoxSettings
+from claw_engine.config.sections.toolpolicy import AgentTools
+from claw_engine.shapes import Before
 
 Thinking = Literal["off", "minimal", "low", "medium", "high", "xhigh"]
+Elevated = Literal["off", "on", "ask", "full"]
 
 
-class ModelChoice(Section):
+class ModelChoice(Section, frozen=True):
     """`primary` is `provider/model`; None when the file names none."""
 
     primary: str | None = None
@@ -22,25 +26,26 @@ def _model_choice(value: object) -> object:
     return {"primary": value} if isinstance(value, str) else value
 
 
-Choice = Annotated[ModelChoice, BeforeValidator(_model_choice)]
+Choice = Annotated[ModelChoice, Before(_model_choice)]
 
 
-class ModelEntry(Section):
+class ModelEntry(Section, frozen=True):
     """One entry of `agents.defaults.models`: an alias and request parameters."""
 
     alias: str | None = None
-    params: dict[str, Any] = Field(default_factory=dict)  # free-form by the file format
+    params: dict[str, Any] = field(default_factory=dict)  # free-form by the file format
 
 
-class SubagentDefaults(Section):
+class SubagentDefaults(Section, frozen=True):
     max_concurrent: Count = 8
+    max_spawn_depth: Count = 1
 
 
-class AgentDefaults(Section):
+class AgentDefaults(Section, frozen=True):
     """`agents.defaults`. Times in seconds, budgets in characters."""
 
-    model: Choice = defaults(ModelChoice)
-    models: dict[str, ModelEntry] = Field(default_factory=dict)
+    model: Choice = ModelChoice()
+    models: dict[str, ModelEntry] = field(default_factory=dict)
     workspace: str | None = None
     skip_bootstrap: bool = False
     bootstrap_max_chars: Count = 20_000
@@ -50,35 +55,39 @@ class AgentDefaults(Section):
     thinking_default: Thinking | None = None
     timeout_seconds: Count = 600
     max_concurrent: Count = 4
-    subagents: SubagentDefaults = defaults(SubagentDefaults)
+    subagents: SubagentDefaults = SubagentDefaults()
+    sandbox: BoxSettings = BoxSettings()
+    elevated_default: Elevated = "off"
 
 
-class AgentIdentity(Section):
+class AgentIdentity(Section, frozen=True):
     name: str | None = None
     theme: str | None = None
     emoji: str | None = None
 
 
-class AgentSubagents(Section):
+class AgentSubagents(Section, frozen=True):
     """`allow_agents` None means: only the agent itself; `*` in it means any."""
 
     allow_agents: Names | None = None
 
 
-class AgentEntry(Section):
+class AgentEntry(Section, frozen=True, kw_only=True):
     """One item of `agents.list`; None means: as in the defaults."""
 
-    id: Annotated[str, Field(min_length=1)]
+    id: Annotated[str, Meta(min_length=1)]
     default: bool = False
     name: str | None = None
     workspace: str | None = None
     agent_dir: str | None = None
     model: Choice | None = None
     skills: Names | None = None
-    subagents: AgentSubagents = defaults(AgentSubagents)
-    identity: AgentIdentity = defaults(AgentIdentity)
+    subagents: AgentSubagents = AgentSubagents()
+    identity: AgentIdentity = AgentIdentity()
+    sandbox: BoxSettings | None = None
+    tools: AgentTools = AgentTools()
 
 
-class AgentsSettings(Section):
-    defaults: AgentDefaults = defaults(AgentDefaults)
+class AgentsSettings(Section, frozen=True):
+    defaults: AgentDefaults = AgentDefaults()
     list: tuple[AgentEntry, ...] = ()

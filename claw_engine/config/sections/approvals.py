@@ -18,7 +18,7 @@ Durability = Literal["power", "process"]
 """What an acknowledged message survives: a power cut, or only the end of the process."""
 
 
-class ClawSettings(Section):
+class ClawSettings(Section, frozen=True):
     """The `claw` section: what this engine adds. Times in ms."""
 
     permission_mode: PermissionMode = "guarded"
@@ -27,7 +27,7 @@ class ClawSettings(Section):
     durability: Durability = "power"
 
 
-class ApprovalsSettings(Section):
+class ApprovalsSettings(Section, frozen=True):
     """How long a request waits for an answer, in ms (`claw.approvalTimeoutMs`)."""
 
     timeout_ms: Count = DEFAULT_TIMEOUT_MS

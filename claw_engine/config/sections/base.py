@@ -1,50 +1,48 @@
 """What all sections share: frozen, OpenClaw's camelCase names in the file, snake_case here.
 
-Models are built when first validated (`defer_build`), so that a start without a configuration
-file pays for none of them; defaults are made without validation.
+Defaults are plain instances; a start without a configuration file reads no field's type.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from msgspec import Meta
+from msgspec.structs import replace
+
+from claw_engine.shapes import Extra, Stated
 
 
-class Section(BaseModel):
-    """Base of every settings object."""
+class Section(Stated, frozen=True):
+    """Base of every settings object. Unknown keys are reported elsewhere and ignored here."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        extra="ignore",
-        alias_generator=to_camel,
-        validate_by_name=False,
-        defer_build=True,
-        protected_namespaces=(),
-    )
+    extra: ClassVar[Extra] = "ignore"
+    lax: ClassVar[bool] = True
+
+    def __repr__(self) -> str:
+        """Names only: a value may be a secret."""
+        return f"{type(self).__name__}({', '.join(sorted(self.stated))})"
 
 
 S = TypeVar("S", bound=Section)
 
 
-def defaults(section: type[S]) -> Any:
-    """A field whose default is the section's own defaults (Any, as pydantic's Field is typed)."""
-    return Field(default_factory=section.model_construct)
+def laid_over(base: S, own: S) -> S:
+    """`base` with the fields that `own` states, section by section."""
+    changes: dict[str, object] = {}
+    for name in own.stated:
+        old, new = getattr(base, name), getattr(own, name)
+        both = isinstance(old, Section) and isinstance(new, Section)
+        changes[name] = laid_over(old, new) if both else new
+    return replace(base, **changes, stated=base.stated | own.stated)
 
 
-def _not_bool(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("expected a number")
-    return value
-
-
-Count = Annotated[int, BeforeValidator(_not_bool), Field(gt=0)]
+Count = Annotated[int, Meta(gt=0)]
 """A whole number of at least 1."""
 
-Amount = Annotated[int, BeforeValidator(_not_bool), Field(ge=0)]
+Amount = Annotated[int, Meta(ge=0)]
 """A whole number of at least 0."""
 
-Number = Annotated[float, BeforeValidator(_not_bool), Field(ge=0, allow_inf_nan=False)]
+Number = Annotated[float, Meta(ge=0)]
 
 Names = tuple[str, ...]

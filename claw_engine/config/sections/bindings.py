@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from msgspec import Meta
 
 from claw_engine.config.sections.base import Names, Section
 
-Text = Annotated[str, Field(min_length=1)]
+Text = Annotated[str, Meta(min_length=1)]
 
 
-class PeerMatch(Section):
+class PeerMatch(Section, frozen=True):
     """A conversation partner; `dm` is an older name of `direct`. Half of one never matches."""
 
     kind: Literal["direct", "group", "channel", "dm"] | None = None
     id: str = ""
 
 
-class BindingMatch(Section):
+class BindingMatch(Section, frozen=True, kw_only=True):
     """Every stated field must hold. `account_id` None = the default account only, `*` = any."""
 
     channel: Text
@@ -29,17 +29,16 @@ class BindingMatch(Section):
     roles: Names = ()
 
 
-class BindingEntry(Section):
+class BindingEntry(Section, frozen=True, kw_only=True):
     agent_id: Text
     match: BindingMatch
 
 
-class BindingsSettings(Section):
+class BindingsSettings(Section, frozen=True):
     """The whole list; `items` keeps the order of the file."""
 
     items: tuple[BindingEntry, ...] = ()
 
-    @model_validator(mode="before")
     @classmethod
-    def _from_list(cls, value: object) -> object:
+    def before(cls, value: object) -> object:
         return {"items": value} if isinstance(value, list | tuple) else value

@@ -9,7 +9,7 @@ from claw_engine.config.sections.base import Count, Names, Section
 Level = Literal["silent", "fatal", "error", "warn", "info", "debug", "trace"]
 
 
-class LoggingSettings(Section):
+class LoggingSettings(Section, frozen=True):
     """`file` None means `<state>/logs/claw-YYYY-MM-DD.log`; sizes in bytes."""
 
     level: Level = "info"

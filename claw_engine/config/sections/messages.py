@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from msgspec import field
 
-from claw_engine.config.sections.base import Amount, Count, Section, defaults
+from claw_engine.config.sections.base import Amount, Count, Section
 
 Mode = Literal[
     "steer", "followup", "collect", "steer-backlog", "steer+backlog", "queue", "interrupt"
 ]
 
 
-class QueueSettings(Section):
+class QueueSettings(Section, frozen=True):
     """`messages.queue`; `cap` in messages."""
 
     mode: Mode = "collect"
-    by_channel: dict[str, Mode] = Field(default_factory=dict)
+    by_channel: dict[str, Mode] = field(default_factory=dict)
     debounce_ms: Amount = 1000
-    debounce_ms_by_channel: dict[str, Amount] = Field(default_factory=dict)
+    debounce_ms_by_channel: dict[str, Amount] = field(default_factory=dict)
     cap: Count = 20
     drop: Literal["old", "new", "summarize"] = "summarize"
 
 
-class MessagesSettings(Section):
-    queue: QueueSettings = defaults(QueueSettings)
+class MessagesSettings(Section, frozen=True):
+    queue: QueueSettings = QueueSettings()

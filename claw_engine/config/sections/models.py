@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from msgspec import Meta, field
 
 from claw_engine.config.sections.base import Count, Names, Number, Section
 
@@ -20,7 +20,7 @@ Api = Literal[
 ]
 
 
-class Cost(Section):
+class Cost(Section, frozen=True):
     """Price per million tokens."""
 
     input: Number = 0
@@ -28,11 +28,20 @@ class Cost(Section):
     cache_read: Number = 0
     cache_write: Number = 0
 
+    def prices(self) -> dict[str, float]:
+        """All four by name."""
+        return {
+            "input": self.input,
+            "output": self.output,
+            "cache_read": self.cache_read,
+            "cache_write": self.cache_write,
+        }
 
-class ProviderModel(Section):
+
+class ProviderModel(Section, frozen=True, kw_only=True):
     """One model of a provider; `max_tokens` None means min(8192, context window)."""
 
-    id: Annotated[str, Field(min_length=1)]
+    id: Annotated[str, Meta(min_length=1)]
     name: str | None = None
     api: Api | None = None
     reasoning: bool = False
@@ -40,11 +49,11 @@ class ProviderModel(Section):
     cost: Cost | None = None
     context_window: Count = 200_000
     max_tokens: Count | None = None
-    headers: dict[str, str] = Field(default_factory=dict, repr=False)
-    compat: dict[str, Any] = Field(default_factory=dict)  # free-form by the file format
+    headers: dict[str, str] = field(default_factory=dict)
+    compat: dict[str, Any] = field(default_factory=dict)  # free-form by the file format
 
 
-class ProviderSettings(Section):
+class ProviderSettings(Section, frozen=True):
     """`models.providers.<name>`.
 
     `unusable` is set by the loader when something the provider needs could not be resolved
@@ -52,16 +61,16 @@ class ProviderSettings(Section):
     """
 
     base_url: str | None = None
-    api_key: str | None = Field(default=None, repr=False)
+    api_key: str | None = None
     api: Api | None = None
     auth: Literal["api-key", "aws-sdk", "oauth", "token"] = "api-key"
-    headers: dict[str, str] = Field(default_factory=dict, repr=False)
+    headers: dict[str, str] = field(default_factory=dict)
     auth_header: bool = False
     models: tuple[ProviderModel, ...] = ()
-    # The alias can be written in no sensible file: only the loader sets this field.
-    unusable: str | None = Field(default=None, exclude=True, alias="\0unusable")
+    # A name in brackets is not read from a file: only the loader sets this field.
+    unusable: str | None = field(default=None, name="(unusable)")
 
 
-class ModelsSettings(Section):
+class ModelsSettings(Section, frozen=True):
     mode: Literal["merge", "replace"] = "merge"
-    providers: dict[str, ProviderSettings] = Field(default_factory=dict)
+    providers: dict[str, ProviderSettings] = field(default_factory=dict)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 
+from msgspec import to_builtins
+
 from claw_engine.approvals.answers import Answer
 from claw_engine.approvals.clientask import client_ask
 from claw_engine.approvals.errors import UnknownApproval
@@ -62,9 +64,9 @@ def methods(parts: GatewayParts) -> tuple[Method, ...]:
         return {"entries": [record_to_wire(record) for record in records]}
 
     async def request(call: Call, params: ApprovalRequestParams) -> Payload:
-        said = params.model_dump(
-            by_alias=True, exclude={"id", "command", "timeout_ms", "two_phase"}
-        )
+        apart = ("id", "command", "timeoutMs", "twoPhase")
+        sent = to_builtins(params)
+        said = {name: value for name, value in sent.items() if name not in apart}
         ask = client_ask(params.command, {**said, "name": known_as(call.peer)})
         record = await approvals.open(ask, params.timeout_ms or CLIENT_TIMEOUT_MS, params.id)
         if params.two_phase:

@@ -5,52 +5,48 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from msgspec import Meta
 
 from claw_engine.gateway.ports import GatewayParts, QueuePort
 from claw_engine.gateway.table import Call, Method, Payload, method
-from claw_engine.gateway.validate import NoParams, Params, RunId, Text
+from claw_engine.gateway.validate import NoParams, OpenParams, Params, RunId, Text
 from claw_engine.protocol.names import Scope
 
 
-class ConfigureParams(Params):
+class ConfigureParams(Params, frozen=True, kw_only=True):
     """`width` null goes back to the configuration's."""
 
     lane: Text
-    width: Annotated[int, Field(ge=1, le=1000)] | None
+    width: Annotated[int, Meta(ge=1, le=1000)] | None
 
 
-class DropParams(Params):
+class DropParams(Params, frozen=True, kw_only=True):
     run_id: RunId
 
 
-class MoveParams(Params):
+class MoveParams(Params, frozen=True, kw_only=True):
     run_id: RunId
-    position: Annotated[int, Field(ge=0)]
+    position: Annotated[int, Meta(ge=0)]
 
 
-class ResumeParams(Params):
+class ResumeParams(Params, frozen=True, kw_only=True):
     run_id: RunId
     action: Literal["resume", "discard"]
 
 
-class ResetParams(Params):
+class ResetParams(Params, frozen=True, kw_only=True):
     key: Text
     reason: Literal["new", "reset"] = "reset"
 
 
-class DeleteParams(Params):
+class DeleteParams(Params, frozen=True, kw_only=True):
     key: Text
     delete_transcript: bool = True
 
 
-class PatchParams(Params):
+class PatchParams(OpenParams, frozen=True, kw_only=True):
     """Which fields there are, the sessions room knows."""
 
-    model_config = ConfigDict(
-        extra="allow", strict=True, frozen=True, defer_build=True, alias_generator=to_camel
-    )
     key: Text
 
 
@@ -106,7 +102,7 @@ def _sessions(parts: GatewayParts, queue: QueuePort) -> tuple[Method, ...]:
 
     async def patch(call: Call, params: PatchParams) -> Payload:
         key = parts.sessions.canonical(params.key)
-        entry = await queue.patch(key, params.model_extra or {})
+        entry = await queue.patch(key, params.rest)
         return {"ok": True, "key": key, "entry": dict(entry)}
 
     return (

@@ -51,8 +51,8 @@ async def test_a_long_command_moves_to_the_background_and_is_not_restarted(desk:
 
 async def test_the_configured_time_counts_when_the_call_names_none(desk: Desk) -> None:
     desk.policy(security="full", ask="off")
-    soon = ExecSettings.model_construct(security="full", ask="off", background_ms=10)
-    desk.settings = Settings(env=BASE, tools=ToolsSettings.model_construct(exec=soon))
+    soon = ExecSettings(security="full", ask="off", background_ms=10)
+    desk.settings = Settings(env=BASE, tools=ToolsSettings(exec=soon))
     result = await desk.call("exec", command="sleep 60")
     assert details(result)["status"] == "running"
 
