@@ -1,8 +1,9 @@
 """What was approved is what runs: take identities before the question, compare before the spawn.
 
 A binding names the command text, the directory (path and inode), a hash of the environment, and
-every file that decides what happens: the programs and, for whatever interprets or starts files,
-the files named in its arguments. Blocking file access: call on the disk executor.
+every file that decides what happens: the programs, the interpreters of those that are scripts and,
+for whatever interprets or starts files, the files named in its arguments. Blocking file access:
+call on the disk executor.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from claw_engine.approvals.fsview import FileId, FsView
 from claw_engine.approvals.model import Binding, BoundFile
+from claw_engine.approvals.pinning import interpreters
 from claw_engine.approvals.programs import Kind
 from claw_engine.approvals.resolve import Resolver, Step
 from claw_engine.approvals.shell import Parsed, parse
@@ -94,6 +96,7 @@ def _deciding_files(step: Step, resolver: Resolver, fs: FsView) -> Iterator[tupl
     for program in step.programs:
         if program is not None:
             yield program.path, program.file
+            yield from interpreters(program.file, resolver.env, fs)
     special = step.kind is not Kind.PLAIN or step.unwrapped.problem or step.segment.assignments
     if not special:
         return

@@ -126,7 +126,8 @@ class RealFs:
         try:
             found = _shebang(file)
         except OSError:
-            return ("unreadable",)
+            # Where it runs all the same, it is no script: an interpreter could not read it either.
+            return ()
         if self.is_system(file) and len(self._shebangs) < self._cache_size:
             self._shebangs[key] = found
         return found

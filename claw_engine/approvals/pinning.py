@@ -23,6 +23,7 @@ class Interpreter(Struct, frozen=True):
 
 
 _NONE = Interpreter()
+MAX_INTERPRETERS = 8
 
 
 def interpreter_of(program: Program | None, env: Mapping[str, str], fs: FsView) -> Interpreter:
@@ -32,15 +33,9 @@ def interpreter_of(program: Program | None, env: Mapping[str, str], fs: FsView) 
     line = fs.shebang(program.file)
     if not line:
         return _NONE
-    if line == ("unreadable",):
-        # Where it runs all the same, no script can be inside: its interpreter could not read it.
-        return _NONE
-    found = [(line[0], fs.file(line[0]))]
-    if base_name(line[0]) == "env":
-        word = line[1] if len(line) > 1 else ""
-        if not word or not _plain(word):
-            return Interpreter(f"{base_name(program.file.real)} starts through env with options")
-        found.append(_on_path(word, pinned_path(env, fs), fs))
+    if base_name(line[0]) == "env" and (len(line) < 2 or not _plain(line[1])):
+        return Interpreter(f"{base_name(program.file.real)} starts through env with options")
+    found = _interpreters(line, pinned_path(env, fs), fs)
     files = tuple((path, file) for path, file in found if file is not None)
     for path, file in found:
         if file is None:
@@ -51,6 +46,26 @@ def interpreter_of(program: Program | None, env: Mapping[str, str], fs: FsView) 
                 "have written", files,
             )  # fmt: skip
     return Interpreter(None, files)
+
+
+def interpreters(file: FileId, env: Mapping[str, str], fs: FsView) -> list[tuple[str, FileId]]:
+    """The files that run a script as things are now: its interpreter's, and that one's."""
+    out: list[tuple[str, FileId]] = []
+    while len(out) < MAX_INTERPRETERS:
+        line = fs.shebang(file)
+        found = _interpreters(line, env.get("PATH", DEFAULT_PATH), fs) if line else []
+        out += [(path, one) for path, one in found if one is not None]
+        if not found or found[-1][1] is None:
+            break
+        file = found[-1][1]
+    return out
+
+
+def _interpreters(line: tuple[str, ...], path: str, fs: FsView) -> list[tuple[str, FileId | None]]:
+    found = [(line[0], fs.file(line[0]))]
+    if base_name(line[0]) == "env" and len(line) > 1 and _plain(line[1]):
+        found.append(_on_path(line[1], path, fs))
+    return found
 
 
 def pinned_path(env: Mapping[str, str], fs: FsView) -> str:

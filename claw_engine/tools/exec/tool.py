@@ -20,6 +20,7 @@ from claw_engine.approvals.model import ApprovalAsk, ApprovalKind, ApprovalRecor
 from claw_engine.approvals.policy import Ask, ExecPolicy, Security
 from claw_engine.config.settings import Settings
 from claw_engine.errors import ClawError
+from claw_engine.paths import contains
 from claw_engine.sandbox.base import Scope, Wrapped
 from claw_engine.tools.base import ToolContext, ToolError, ToolResult
 from claw_engine.tools.exec import env as environment
@@ -27,6 +28,7 @@ from claw_engine.tools.exec import results
 from claw_engine.tools.exec.checks import directory, passable
 from claw_engine.tools.exec.confine import Confinement
 from claw_engine.tools.exec.job import Job, Ran
+from claw_engine.tools.exec.pins import Start, by_person, by_rules
 from claw_engine.tools.exec.run import attend
 from claw_engine.tools.exec.running import Running, shielded, start
 from claw_engine.tools.exec.table import Keep, ProcessTable
@@ -267,10 +269,13 @@ async def _clear(call: Call, ctx: ToolContext, confinement: Confinement) -> Clea
     policy = await policy_of(ctx)
     unasked = await confinement.replaces_asking(ctx.mode(), policy)
 
-    def wrap(argv: tuple[str, ...], scope: Scope = Scope.MACHINE) -> Wrapped:
-        return confinement.wrap(argv, call.cwd, call.env, ctx, scope)
+    def wrap(start: Start, scope: Scope = Scope.MACHINE) -> Wrapped:
+        return confinement.wrap(start.argv, call.cwd, start.env, ctx, scope)
 
-    plain = (SHELL, "-c", call.command)
+    def bound(verdict: Verdict, *, by_rule: bool) -> Wrapped:
+        return wrap(_start(call, verdict, ctx, by_rule=by_rule))
+
+    plain = Start((SHELL, "-c", call.command), call.env)
     changes: tuple[str, ...] = ()
     for _ in range(2):
         verdict = await asyncio.to_thread(_decide, call, policy)
@@ -278,8 +283,10 @@ async def _clear(call: Call, ctx: ToolContext, confinement: Confinement) -> Clea
         if answer is Answer.DENY:
             return results.denied_by_policy(reasons, call.cwd)
         if answer is Answer.ALLOW and not changes:
-            argv = verdict.enforced_argv or plain
-            return Cleared(await asyncio.to_thread(wrap, argv), None, verdict.rules_used)
+            if verdict.enforced_argv is None:
+                return Cleared(await asyncio.to_thread(wrap, plain), None, ())
+            child = await asyncio.to_thread(bound, verdict, by_rule=True)
+            return Cleared(child, None, verdict.rules_used)
         if answer is Answer.ASK and unasked:
             return Cleared(await asyncio.to_thread(wrap, plain, Scope.WORKSPACE), None, ())
         told = (*_fresh(changes), *reasons, *_manner(call))
@@ -289,12 +296,20 @@ async def _clear(call: Call, ctx: ToolContext, confinement: Confinement) -> Clea
             return refusal(outcome, "the command")
         if outcome.decision is Decision.ALLOW_ALWAYS:
             await _remember(verdict, ctx)
-        child = await asyncio.to_thread(wrap, plain)
+        child = await asyncio.to_thread(bound, verdict, by_rule=False)
         # Last before the spawn: nothing is awaited between this answer and it.
         changes = await asyncio.to_thread(verify, verdict.binding, call.env, RealFs())
         if not changes:
             return Cleared(child, outcome.record, ())
     return results.changed(changes, call.cwd)
+
+
+def _start(call: Call, verdict: Verdict, ctx: ToolContext, *, by_rule: bool) -> Start:
+    """What to start, behind a last check of its own where anything could still change."""
+    # Nothing that is confined can put another directory in the place of one in the state directory.
+    fixed = call.cwd == call.workspace and contains(ctx.state_dir.root, ctx.workspace)
+    make = by_rules if by_rule else by_person
+    return make(verdict, call.env, RealFs(), fixed_cwd=fixed)
 
 
 def _with_env(call: Call, verdict: Verdict, policy: ExecPolicy) -> tuple[Answer, tuple[str, ...]]:
