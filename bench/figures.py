@@ -51,6 +51,7 @@ def env() -> dict[str, str]:
     keep = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH")
     return {name: os.environ[name] for name in keep if name in os.environ} | {
         "LANG": "C.UTF-8", "TERM": "xterm-256color", "COLORTERM": "truecolor",
+        "OPENCLAW_GATEWAY_PORT": "0",
     }  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from claw_engine.events import EventBus
 from claw_engine.gateway.gateway import Gateway
 from claw_engine.housekeeping import Housekeeping
 from claw_engine.lanes import Lanes
+from claw_engine.listening import Listening
 from claw_engine.logs import Logs, level_number, start_logs
 from claw_engine.notices import NoticeBoard, problem_notices
 from claw_engine.paths import StateDir
@@ -50,7 +51,10 @@ DRAIN_S = 2.0
 
 
 class Engine:
-    """One engine on one state directory. `env` is the process environment; it is not changed."""
+    """One engine on one state directory. `env` is the process environment; it is not changed.
+
+    With `listen` it opens the network port: `port`, else as configured.
+    """
 
     def __init__(
         self,
@@ -60,6 +64,8 @@ class Engine:
         env: Mapping[str, str] | None = None,
         world: World | None = None,
         drain_s: float = DRAIN_S,
+        listen: bool = False,
+        port: int | None = None,
     ) -> None:
         self.state = StateDir(state_dir.absolute())
         self.env = dict(os.environ if env is None else env)
@@ -67,6 +73,8 @@ class Engine:
         self._own_world = world is None
         self._mode: Mode = mode
         self._drain_s = drain_s
+        self._listen = listen
+        self._named_port = port
         self._lock: Lock | None = None
         self._logs: Logs | None = None
         self._started_ms = self._world.clock.now_ms()
@@ -76,6 +84,8 @@ class Engine:
         self._close = contextlib.AsyncExitStack()
         self._opening = False
         self.door_path: Path | None = None
+        self.port: int | None = None
+        """The network port that was taken."""
 
     # ── life ────────────────────────────────────────────────────────────────────────────────
 
@@ -113,7 +123,13 @@ class Engine:
         self._bus = EventBus()
         self.board = NoticeBoard(world.clock, self._bus)
         self._rooms = Rooms(world, state, self._config, self._bus, self.board, self.env)
-        self.gateway = Gateway(world, self._rooms.parts(self), state, self.env)
+        self.gateway = Gateway(
+            world, self._rooms.parts(self), state, self.env, publish=self.board.publish,
+            settings=lambda: self._config.settings.gateway,
+        )  # fmt: skip
+        self.listening = Listening(
+            world, self.gateway.port, self._config, self.board, needed=self._mode == "headless"
+        )
         self._housekeeping = Housekeeping(self)
 
         self._close.push_async_callback(self._rooms.close)
@@ -122,18 +138,22 @@ class Engine:
         for notice in problem_notices(loaded):
             self.board.publish(notice)
         self._opening = True
+        if self._listen:
+            self.port = self.listening.bind(self._named_port)
         await self._rooms.open()
         self.door_path = await self.gateway.open_door()
         self._lock.describe(self._description())
         self._watchdog.start()
         self._housekeeping.start()
         self._close.push_async_callback(self._housekeeping.stop)
+        self._close.push_async_callback(self.listening.stop)
         # What was loaded lives as long as we do; the collector need not look at it again.
         gc.freeze()
         log.info(
-            "engine ready: pid=%d mode=%s stateDir=%s door=%s",
-            os.getpid(), self._mode, state.root, self.door_path,
+            "engine ready: pid=%d mode=%s stateDir=%s door=%s port=%s",
+            os.getpid(), self._mode, state.root, self.door_path, self.port,
         )  # fmt: skip
+        self.listening.start()
 
     async def _undo(self) -> None:
         """Close in reverse what a failed start has opened: recovered runs may go on already."""
@@ -174,6 +194,7 @@ class Engine:
             "mode": self._mode,
             "version": __version__,
             "door": str(self.door_path) if self.door_path else None,
+            "port": self.port,
         }
 
     # ── what others use ─────────────────────────────────────────────────────────────────────

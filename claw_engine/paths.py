@@ -103,6 +103,11 @@ class StateDir(Struct, frozen=True):
         return self.root / ("workspace" if agent_id == "main" else f"workspace-{agent_id}")
 
     @property
+    def devices_dir(self) -> Path:
+        """Paired devices and those that ask to be."""
+        return self.root / "devices"
+
+    @property
     def logs_dir(self) -> Path:
         return self.root / "logs"
 

@@ -97,7 +97,7 @@ async def run(where: Path, theme: str, *, title: bool) -> int:
     except NoEngine:
         from claw_engine.engine import Engine
 
-        async with Engine(where, mode="embedded") as engine:
+        async with Engine(where, mode="embedded", listen=True) as engine:
             client = engine.local_client()
             await client.connect()
             code, ending = await show(client, theme, title=title, logs=engine_log(where))

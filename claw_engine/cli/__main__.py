@@ -113,7 +113,10 @@ def build_parser() -> argparse.ArgumentParser:
     actions = gateway.add_subparsers(
         dest="action", required=True, metavar="ACTION", prog="claw gateway"
     )
-    actions.add_parser("run", parents=[common], help="run until stopped")
+    run = actions.add_parser("run", parents=[common], help="run until stopped")
+    run.add_argument(
+        "--port", metavar="N", type=_port, help="the network port; 0 lets the system choose"
+    )
 
     verbs.add_parser("status", parents=[common], help="what the engine is doing")
     verbs.add_parser("health", parents=[common], help="whether the engine answers")
@@ -191,6 +194,12 @@ def _span(text: str) -> dict[str, object]:
     if not (number.isascii() and number.isdecimal() and 1 <= int(number) <= 1440):
         raise argparse.ArgumentTypeError(f"invalid time {text!r}: minutes (15m), session, or good")
     return {"span": "minutes", "minutes": int(number)}
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) <= 65535):
+        raise argparse.ArgumentTypeError(f"invalid port {text!r}: a number from 0 to 65535")
+    return int(text)
 
 
 def _width(text: str) -> int | None:

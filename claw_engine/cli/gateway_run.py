@@ -11,20 +11,21 @@ from pathlib import Path
 from claw_engine.cli.attach import state_dir_for_start
 from claw_engine.cli.output import flush, note, say, say_error, say_json
 from claw_engine.engine import Engine, EngineHeld
+from claw_engine.gateway.web.bind import PortError
 
 
 def run(args: Namespace) -> int:
     """0 after `engine.stop`, 128 + n after signal n, 1 when another engine holds the directory."""
     try:
-        return asyncio.run(_run(state_dir_for_start(args), as_json=args.json))
-    except EngineHeld as error:
+        return asyncio.run(_run(state_dir_for_start(args), args.port, as_json=args.json))
+    except (EngineHeld, PortError) as error:
         say_error(error, as_json=args.json)
         return 1
 
 
-async def _run(where: Path, *, as_json: bool) -> int:
+async def _run(where: Path, port: int | None, *, as_json: bool) -> int:
     got: list[int] = []
-    engine = Engine(where, mode="headless")
+    engine = Engine(where, mode="headless", listen=True, port=port)
     loop = asyncio.get_running_loop()
 
     def on_signal(number: signal.Signals) -> None:
@@ -43,12 +44,16 @@ async def _run(where: Path, *, as_json: bool) -> int:
             "ready": True,
             "pid": os.getpid(),
             "door": str(engine.door_path),
+            "port": engine.port,
             "stateDir": str(where),
         }
         if as_json:
             say_json(ready)
         else:
-            say(f"engine ready: pid {os.getpid()}, door {engine.door_path}, state {where}")
+            say(
+                f"engine ready: pid {os.getpid()}, port {engine.port}, door {engine.door_path}, "
+                f"state {where}"
+            )
             flush()
         await engine.wait_stopped()
         if got:

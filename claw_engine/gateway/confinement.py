@@ -39,20 +39,26 @@ def descends_from_run(pid: int, own_pid: int, proc: Path = Path("/proc")) -> boo
     for _ in range(MAX_ANCESTORS):
         if pid <= 1 or pid == own_pid:
             return False
-        try:
-            environment = (proc / str(pid) / "environ").read_bytes()
-        except OSError:
-            environment = b""
-        if any(entry.startswith(RUN_MARK) for entry in environment.split(b"\0")):
+        if carries_mark(pid, proc):
             return True
-        parent = _parent(pid, proc)
+        parent = parent_of(pid, proc)
         if parent is None:
             return False
         pid = parent
     return True
 
 
-def _parent(pid: int, proc: Path) -> int | None:
+def carries_mark(pid: int, proc: Path = Path("/proc")) -> bool:
+    """Whether a process has CLAW_RUN_ID in its environment."""
+    try:
+        environment = (proc / str(pid) / "environ").read_bytes()
+    except OSError:
+        return False
+    return environment.startswith(RUN_MARK) or b"\0" + RUN_MARK in environment
+
+
+def parent_of(pid: int, proc: Path = Path("/proc")) -> int | None:
+    """The parent's id; None where /proc does not tell."""
     try:
         # The name in parentheses may hold anything, also ")": what follows the last one is ours.
         fields = (proc / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()

@@ -18,6 +18,7 @@ from claw_engine.approvals.policy import PermissionMode, Rule
 from claw_engine.approvals.rulesfile import Snapshot
 from claw_engine.errors import ClawError
 from claw_engine.events import EventBus
+from claw_engine.gateway.tool_port import ToolsPort
 from claw_engine.lanes import Lanes
 from claw_engine.probes import Probes
 from claw_engine.protocol.trace import TraceEvent
@@ -285,3 +286,4 @@ class GatewayParts(Struct, frozen=True):
     rules_file: RulesFilePort | None = None
     permission: PermissionPort | None = None
     probes: Probes | None = None
+    tools: ToolsPort | None = None

@@ -22,7 +22,7 @@ def env(tmp_path: Path) -> Mapping[str, str]:
     kept = {name: os.environ[name] for name in keep if name in os.environ}
     home = tmp_path / "home"
     home.mkdir()
-    return {**kept, "HOME": str(home)}
+    return {**kept, "HOME": str(home), "OPENCLAW_GATEWAY_PORT": "0"}
 
 
 def claw(env: Mapping[str, str], *argv: str) -> subprocess.CompletedProcess[str]:

@@ -23,6 +23,7 @@ def plain_env(home: Path) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "TERM": "xterm-256color",
         "COLORTERM": "truecolor",
+        "OPENCLAW_GATEWAY_PORT": "0",  # side by side with other tests, and with a real gateway
         "XDG_CONFIG_HOME": str(home / "config"),
         "XDG_STATE_HOME": str(home / "xdg-state"),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain
 
 from claw_engine.gateway.methods import (
@@ -21,7 +21,7 @@ from claw_engine.gateway.methods import (
     trace,
 )
 from claw_engine.gateway.ports import GatewayParts
-from claw_engine.gateway.table import MethodTable
+from claw_engine.gateway.table import Method, MethodTable
 
 _FAMILIES = (
     system, sessions, chat, agent, lanes, queue, approvals, standing, models, config, permission,
@@ -29,7 +29,12 @@ _FAMILIES = (
 )  # fmt: skip
 
 
-def method_table(parts: GatewayParts, catch_up: Callable[[], None]) -> MethodTable:
-    """Every method there is, wired to `parts`; `catch_up` as in methods/trace.py."""
+def method_table(
+    parts: GatewayParts, catch_up: Callable[[], None], *own: Iterable[Method]
+) -> MethodTable:
+    """Every method there is, wired to `parts`; `catch_up` as in methods/trace.py.
+
+    `own` are families about the gateway itself, wired by it.
+    """
     families = [family.methods(parts) for family in _FAMILIES]
-    return MethodTable(chain(*families, trace.methods(parts, catch_up)))
+    return MethodTable(chain(*families, trace.methods(parts, catch_up), *own))

@@ -6,26 +6,26 @@ import os
 import socket
 from collections.abc import Mapping
 
+from claw_engine.gateway.health import Health
 from claw_engine.gateway.methods.lanes import lane_rows
 from claw_engine.gateway.methods.sessions import session_rows
 from claw_engine.gateway.ports import GatewayParts
 from claw_engine.gateway.table import Call, Method, Payload, method
 from claw_engine.gateway.validate import HealthParams, NoParams
-from claw_engine.protocol.names import Scope
+from claw_engine.protocol.names import Scope, allows
 from claw_engine.runs import RunState
 
 RECENT = 5
 
 
 def methods(parts: GatewayParts) -> tuple[Method, ...]:
+    state = Health(parts)
+
     async def health(call: Call, params: HealthParams) -> Payload:
-        return {
-            "ok": True,
-            "ts": parts.clock.now_ms(),
-            "pid": os.getpid(),
-            "version": parts.host.version,
-            "uptimeMs": uptime_ms(parts),
-        }
+        # Whoever may ask nothing else learns nothing else.
+        if not allows(call.peer.identity.scopes, Scope.READ):
+            return state.brief()
+        return await state.snapshot(fresh=params.probe)
 
     async def status(call: Call, params: NoParams) -> Payload:
         return await status_payload(parts)

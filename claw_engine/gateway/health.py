@@ -1,0 +1,83 @@
+"""The health snapshot in OpenClaw's shape. What is costly in it is looked at anew every 2 s."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from claw_engine.gateway.methods.sessions import session_rows
+from claw_engine.gateway.ports import GatewayParts
+
+KEPT_S = 2.0
+RECENT = 5
+
+
+class Health:
+    """Use: `await snapshot()`; `brief()` is what anybody may know."""
+
+    def __init__(self, parts: GatewayParts) -> None:
+        self._parts = parts
+        self._rows: Sequence[Mapping[str, object]] = ()
+        self._looked: float | None = None
+
+    def brief(self) -> dict[str, object]:
+        """That it is alive."""
+        parts = self._parts
+        now = parts.clock.now_ms()
+        return {
+            "ok": True,
+            "ts": now,
+            "pid": os.getpid(),
+            "version": parts.host.version,
+            "uptimeMs": max(0, now - parts.host.started_ms),
+        }
+
+    async def snapshot(self, *, fresh: bool = False) -> dict[str, object]:
+        """With agents and sessions; there are no channels and no heartbeat yet."""
+        started = self._parts.clock.monotonic()
+        if fresh or self._looked is None or started - self._looked >= KEPT_S:
+            self._rows = await session_rows(self._parts)
+            self._looked = started
+        brief = self.brief()
+        now = int(str(brief["ts"]))
+        took = self._parts.clock.monotonic() - started
+        sessions = self._sessions(self._rows, now)
+        return {
+            **brief,
+            "durationMs": round(took * 1000),
+            "channels": {},
+            "channelOrder": [],
+            "channelLabels": {},
+            "heartbeatSeconds": 0,
+            "defaultAgentId": "main",
+            "agents": self._agents(now),
+            "sessions": sessions,
+        }
+
+    def _agents(self, now: int) -> list[dict[str, object]]:
+        by_agent: dict[str, list[Mapping[str, object]]] = {"main": []}
+        for row in self._rows:
+            by_agent.setdefault(str(row["key"]).split(":")[1], []).append(row)
+        return [
+            {
+                "agentId": agent,
+                "isDefault": agent == "main",
+                "heartbeat": {"enabled": False, "every": "0m", "everyMs": None},
+                "sessions": self._sessions(rows, now, agent),
+            }
+            for agent, rows in by_agent.items()
+        ]
+
+    def _sessions(
+        self, rows: Sequence[Mapping[str, object]], now: int, agent: str = "main"
+    ) -> dict[str, object]:
+        path = f"{self._parts.host.state_dir}/agents/{agent}/sessions/sessions.json"
+        recent = [
+            {
+                "key": row["key"],
+                "updatedAt": row["updatedAt"],
+                "age": max(0, now - int(str(row["updatedAt"]))),
+            }
+            for row in rows[:RECENT]
+        ]
+        return {"path": path, "count": len(rows), "recent": recent}

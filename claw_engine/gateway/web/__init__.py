@@ -1,0 +1,1 @@
+"""The network port: WebSocket and HTTP. Imported when the port is opened, not before."""
