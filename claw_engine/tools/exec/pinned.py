@@ -39,10 +39,10 @@ PYTHON = (
     "        code = compile(file.read(), name, 'exec', dont_inherit=True)\n"
     "    if not getattr(sys.flags, 'safe_path', False):\n"
     "        sys.path[0] = os.path.dirname(os.path.realpath(name))\n"
-    "    return code\n"
+    "    return code, os.path.abspath(name)\n"
     "fd, name = int(sys.argv[1]), sys.argv[2]\n"
     "del sys.argv[:2]\n"
-    "__file__, code = name, run(fd, name)\n"
+    "code, __file__ = run(fd, name)\n"
     "del run, fd, name, sys\n"
     "exec(code)\n"
 )
