@@ -1,7 +1,8 @@
-"""From our own trace to OpenClaw's `agent` and `chat` events.
+"""From our own trace to OpenClaw's `agent` and `chat` events, of protocol 3 and 4 at once.
 
 Pure: trace events in, wire events out, the only clock is the events' own `ts`. Shapes and rules:
-gateway digest §1.8-1.9. Texts are cumulative within one model call, as there.
+gateway digest §1.8-1.9, protocol digest §3. Texts are cumulative, under 3 within one model call,
+under 4 in `chat` over the whole run. What only 4 tells is made in translate4.py.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct, field
 
+from claw_engine.gateway import translate4
 from claw_engine.gateway.wire_events import OVERHEAD, Audience, Delivery, WireEvent
 from claw_engine.protocol.trace import TraceEvent, TraceKind
 
@@ -21,8 +23,13 @@ _STOP_REASON = {"user": "rpc", "aborted": "rpc", "interrupted": "restart"}
 
 
 class _Run(Struct):
+    """`seq` counts the events of the run under protocol 3, `seq4` under 4, which has more."""
+
     session_key: str
     seq: int = 0
+    seq4: int = 0
+    started_ms: int = 0
+    story: translate4.Story = field(default_factory=translate4.Story)
     call_id: str = ""
     text: list[str] = field(default_factory=list)
     thinking: list[str] = field(default_factory=list)
@@ -51,8 +58,14 @@ class ChatTranslator:
         data = event.data
         match event.kind:
             case TraceKind.RUN_STARTED:
+                run.started_ms = event.ts
+                yield from self._status(run, event, "preparing_context")
                 begun = {"phase": "start", "startedAt": event.ts}
                 yield self._agent(run, event, "lifecycle", begun)
+            case TraceKind.CALL_STARTED:
+                if run.story.first_call():
+                    yield from self._status(run, event, "starting_model")
+                yield self._only4(run, event, "lifecycle", translate4.model_phase(data))
             case TraceKind.TEXT:
                 yield from self._text(run, event, tokens)
             case TraceKind.REASONING:
@@ -64,6 +77,10 @@ class ChatTranslator:
                     yield self._agent(run, event, "thinking", so_far)
             case TraceKind.CALL_ENDED:
                 yield from self._flush(event.run_id, run, event.ts)
+                if (used := translate4.output_tokens(data)) is not None:
+                    yield self._only4(run, event, "usage", used)
+            case TraceKind.TOOL_WAITING | TraceKind.TOOL_DECIDED:
+                yield self._only4(run, event, "lifecycle", translate4.approval_phase(event))
             case TraceKind.TOOL_STARTED | TraceKind.TOOL_OUTPUT | TraceKind.TOOL_ENDED:
                 yield from self._tool(run, event)
             case TraceKind.RUN_ENDED:
@@ -86,6 +103,7 @@ class ChatTranslator:
         call_id = str(data.get("callId", ""))
         if call_id != run.call_id:
             run.call_id = call_id
+            run.story.end_call("".join(run.text))
             run.text.clear()
             run.thinking.clear()
 
@@ -106,8 +124,10 @@ class ChatTranslator:
         run.dirty = False
         run.chat_at = now_ms
         text = "".join(run.text)
-        extra = {"message": _message(text, now_ms)}
-        yield self._chat(run_id, run, "delta", extra, len(text))
+        extra = {"message": message(text, now_ms)}
+        so_far = run.story.whole(text)
+        extra4 = {**run.story.delta(so_far), "message": message(so_far, now_ms)}
+        yield self._chat(run_id, run, "delta", extra, len(so_far), extra4)
 
     def _tool(self, run: _Run, event: TraceEvent) -> Iterator[WireEvent]:
         data = event.data
@@ -115,43 +135,95 @@ class ChatTranslator:
         out: dict[str, object]
         if event.kind is TraceKind.TOOL_STARTED:
             run.tool_names[tool_id] = str(data.get("name", ""))
-            out = {"phase": "start", "args": data.get("args", {})}
+            out = out4 = {"phase": "start", "args": data.get("args", {})}
         elif event.kind is TraceKind.TOOL_OUTPUT:
+            run.story.output(tool_id, str(data.get("delta", "")))
             if event.ts - run.tool_update_at.get(tool_id, 0) < CHAT_DELTA_MS:
                 return
             run.tool_update_at[tool_id] = event.ts
             out = {"phase": "update"}
+            out4 = {**out, "partialResult": run.story.partial(tool_id)}
         else:
             run.tool_update_at.pop(tool_id, None)
             out = {"phase": "result", "isError": data.get("status") != "ok"}
+            out4 = {**out, "result": translate4.tool_result(data)}
+            run.story.forget_output(tool_id)
         name = run.tool_names.get(tool_id) or str(data.get("name", ""))
-        yield self._agent(run, event, "tool", {"name": name, "toolCallId": tool_id, **out})
+        head = {"name": name, "toolCallId": tool_id}
+        if (item := translate4.tool_item(event, name)) is not None:
+            yield self._only4(run, event, "item", item)
+        yield self._agent(run, event, "tool", {**head, **out}, {**head, **out4})
 
     def _ended(self, run: _Run, event: TraceEvent) -> Iterator[WireEvent]:
         data, now = event.data, event.ts
         yield from self._flush(event.run_id, run, now)
         text = str(data.get("text") or "")
-        message = {"message": _message(text, now)} if text else {}
+        said: dict[str, object] = {"message": message(text, now)} if text else {}
+        told = run.story.final(text)
+        said4: dict[str, object] = {"message": message(told, now)} if told else {}
+        end: dict[str, object] = {"phase": "end", "endedAt": now}
         match data.get("status"):
             case "done":
-                yield self._agent(run, event, "lifecycle", {"phase": "end", "endedAt": now})
-                yield self._chat(event.run_id, run, "final", message, len(text))
+                reason = {"stopReason": "stop"}
+                end4 = translate4.run_end(end, run.started_ms, told, aborted=False)
+                yield self._only4(run, event, "lifecycle", {**end4, "phase": "finishing"})
+                yield self._agent(run, event, "lifecycle", end, end4)
+                size = len(told)
+                yield self._chat(event.run_id, run, "final", said, size, {**reason, **said4})
             case "failed":
                 why = _error_text(data.get("error"))
                 end = {"phase": "error", "error": why, "endedAt": now}
                 yield self._agent(run, event, "lifecycle", end)
-                yield self._chat(event.run_id, run, "error", {"errorMessage": why}, len(why))
+                extra: dict[str, object] = {"errorMessage": why}
+                kind = {"errorKind": translate4.error_kind(data.get("error"))}
+                yield self._chat(event.run_id, run, "error", extra, len(why), {**extra, **kind})
             case status:
-                end = {"phase": "end", "endedAt": now, "aborted": True}
-                yield self._agent(run, event, "lifecycle", end)
+                end4 = translate4.run_end(end, run.started_ms, told, aborted=True)
+                yield self._agent(run, event, "lifecycle", {**end, "aborted": True}, end4)
                 key = str(data.get("stopReason") or status or "user")
-                extra = {**message, "stopReason": _STOP_REASON.get(key, key)}
-                yield self._chat(event.run_id, run, "aborted", extra, len(text))
+                why_stopped = {"stopReason": _STOP_REASON.get(key, key)}
+                yield self._chat(
+                    event.run_id, run, "aborted", {**said, **why_stopped}, len(told),
+                    {**said4, **why_stopped},
+                )  # fmt: skip
 
-    def _agent(
+    def _status(self, run: _Run, event: TraceEvent, phase: str) -> Iterator[WireEvent]:
+        """What goes on before the first word: protocol 4 tells it twice."""
+        yield self._only4(run, event, "run_status", {"phase": phase})
+        run.seq4 += 1
+        payload = {
+            "runId": event.run_id,
+            "sessionKey": run.session_key,
+            "agentId": translate4.agent_of(run.session_key),
+            "seq": run.seq4,
+            "state": "status",
+            "phase": phase,
+        }
+        yield WireEvent(
+            "chat", payload, delivery=Delivery.DROPPABLE, run_id=event.run_id,
+            session_key=run.session_key, group=("chat", event.run_id), only4=True,
+        )  # fmt: skip
+
+    def _only4(
         self, run: _Run, event: TraceEvent, stream: str, data: Mapping[str, object]
     ) -> WireEvent:
+        run.seq4 += 1
+        payload = translate4.agent_payload(event, run.session_key, run.seq4, stream, data)
+        return WireEvent(
+            "agent", payload, OVERHEAD * 2, run_id=event.run_id, session_key=event.session_key,
+            group=("agent", event.run_id), only4=True,
+        )  # fmt: skip
+
+    def _agent(
+        self,
+        run: _Run,
+        event: TraceEvent,
+        stream: str,
+        data: Mapping[str, object],
+        data4: Mapping[str, object] | None = None,
+    ) -> WireEvent:
         run.seq += 1
+        run.seq4 += 1
         payload = {
             "runId": event.run_id,
             "stream": stream,
@@ -160,26 +232,36 @@ class ChatTranslator:
             "seq": run.seq,
             "ts": event.ts,
         }
+        more = data if data4 is None else data4
+        payload4 = translate4.agent_payload(event, run.session_key, run.seq4, stream, more)
         streaming = stream in ("assistant", "thinking")
         audience = Audience.TOKEN_STREAM if streaming else Audience.ALL
         if stream == "tool":
             audience = Audience.RUN_TOOLS
-        grown = sum(len(str(v)) for v in data.values())
+        grown = sum(len(str(v)) for v in more.values())
         return WireEvent(
             "agent",
             payload,
             cost=OVERHEAD + grown,
             delivery=Delivery.DROPPABLE if streaming else Delivery.MUST,
             numbered=stream != "tool",
+            numbered4=True,
             audience=audience,
             run_id=event.run_id,
             session_key=event.session_key,
             group=("agent", event.run_id),
             merge_key=(stream, run.call_id) if streaming else None,
+            payload4=payload4,
         )
 
     def _chat(
-        self, run_id: str, run: _Run, state: str, extra: Mapping[str, object], size: int
+        self,
+        run_id: str,
+        run: _Run,
+        state: str,
+        extra: Mapping[str, object],
+        size: int,
+        extra4: Mapping[str, object],
     ) -> WireEvent:
         payload = {
             "runId": run_id,
@@ -187,6 +269,14 @@ class ChatTranslator:
             "seq": run.seq,
             "state": state,
             **extra,
+        }
+        payload4 = {
+            "runId": run_id,
+            "sessionKey": run.session_key,
+            "agentId": translate4.agent_of(run.session_key),
+            "seq": run.seq4,
+            "state": state,
+            **extra4,
         }
         delta = state == "delta"
         return WireEvent(
@@ -198,10 +288,12 @@ class ChatTranslator:
             session_key=run.session_key,
             group=("chat", run_id),
             merge_key="delta" if delta else None,
+            payload4=payload4,
         )
 
 
-def _message(text: str, now_ms: int) -> dict[str, object]:
+def message(text: str, now_ms: int) -> dict[str, object]:
+    """An assistant's words as `chat` carries them."""
     content = [{"type": "text", "text": text}]
     return {"role": "assistant", "content": content, "timestamp": now_ms}
 

@@ -55,9 +55,11 @@ def retell(name: str) -> list[TraceEvent]:
     return out
 
 
-def translate(events: Iterable[TraceEvent]) -> list[WireEvent]:
+def translate(events: Iterable[TraceEvent], protocol: int = 3) -> list[WireEvent]:
+    """What a client of a protocol is told."""
     translator = ChatTranslator()
-    return [wire for event in events for wire in translator.feed(event)]
+    told = [wire for event in events for wire in translator.feed(event)]
+    return [wire for wire in told if protocol >= 4 or not wire.only4]
 
 
 def shape(value: object) -> object:
