@@ -17,6 +17,7 @@ from claw_engine.agent.collect import Collector
 from claw_engine.agent.context.guard import fit
 from claw_engine.agent.context.pairing import repair
 from claw_engine.agent.ports import RunResult
+from claw_engine.agent.prompt.fence import Fencer
 from claw_engine.agent.prompt.report import SizeBook
 from claw_engine.agent.record import Recorder, stamped, steered_message
 from claw_engine.agent.steering import Steering
@@ -63,7 +64,7 @@ class Loop:
 
     def __init__(
         self, asker: Asker, tools: ToolRound, recorder: Recorder, steps: Steps, world: World,
-        book: SizeBook, before_tools: Callable[[], Awaitable[object]],
+        book: SizeBook, fencer: Fencer, before_tools: Callable[[], Awaitable[object]],
         steering: Steering | None = None, run_id: str = "", timezone: str = "UTC",
     ) -> None:  # fmt: skip
         self._asker = asker
@@ -72,6 +73,7 @@ class Loop:
         self._steps = steps
         self._world = world
         self._book = book
+        self._fencer = fencer
         self._before_tools = before_tools
         self._steering = steering or Steering()
         self._run_id = run_id
@@ -89,7 +91,9 @@ class Loop:
         while True:
             turns = self._fitted(request, turns, window)
             asked = [*turns, _NUDGE] if empty else turns
-            answer = await self._asker.ask(replace(request, turns=repair(asked)), cause)
+            # Fenced last: nothing that trims or pairs turns has to know the marks.
+            turns_now = self._fencer.fence(repair(asked))
+            answer = await self._asker.ask(replace(request, turns=turns_now), cause)
             self._count(answer.usage)
             calls = answer.tool_calls(self._world.ids)
             if calls:

@@ -17,6 +17,7 @@ from claw_engine.tools.base import Tool
 
 if TYPE_CHECKING:
     from claw_engine.config.settings import Settings
+    from claw_engine.tools.policy.steps import Circumstances
 
 NO_USAGE = Usage()
 
@@ -50,6 +51,12 @@ class ToolBox(Protocol):
     def specs(self) -> tuple[ToolSpec, ...]: ...
     def get(self, name: str) -> Tool: ...
     def validate(self, tool: Tool, args: Mapping[str, object]) -> Mapping[str, object]: ...
+
+
+class ToolShelf(Protocol):
+    """All tools there are, and what the policy leaves of them in a run's circumstances."""
+
+    def under(self, settings: Settings, there: Circumstances) -> ToolBox: ...
 
 
 class Place(Protocol):

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from claw_engine.agent.ask import Asker
+from claw_engine.agent.checks import CallChecks, Hooks
 from claw_engine.agent.context.hygiene import TurnCache, turn_of, turns_of
 from claw_engine.agent.loop import Loop
 from claw_engine.agent.options import Options, options, this_host
@@ -28,9 +29,10 @@ from claw_engine.agent.ports import (
     Place,
     RunError,
     RunResult,
-    ToolBox,
+    ToolShelf,
 )
 from claw_engine.agent.prompt.builder import PromptBuilder
+from claw_engine.agent.prompt.fence import Fencer
 from claw_engine.agent.prompt.report import SizeBook
 from claw_engine.agent.prompt.sections import Facts, Host
 from claw_engine.agent.record import (
@@ -53,6 +55,9 @@ from claw_engine.protocol.trace import TraceKind
 from claw_engine.runs import AbortReason, Run, RunState
 from claw_engine.storage.errors import StateDiskFull, disk_error
 from claw_engine.tools.base import ToolContext, guarded
+from claw_engine.tools.loops import LoopGuard, rules_of
+from claw_engine.tools.policy.circumstances import circumstances, external_origin
+from claw_engine.tools.policy.steps import agent_tools
 from claw_engine.world import World
 
 if TYPE_CHECKING:
@@ -87,11 +92,23 @@ class AgentDeps(Struct, frozen=True):
     state_dir: StateDir
     sessions: Conversations
     models: ModelSource
-    tools: ToolBox
+    tools: ToolShelf
     approvals: Broker
     exec_approvals: ExecApprovals
     abort: Callable[[str, AbortReason], object]
     mode: Callable[[], PermissionMode] = guarded
+    hooks: Hooks | None = None
+    """Looks at every tool call before and after."""
+
+
+def _capped(mode: Callable[[], PermissionMode]) -> Callable[[], PermissionMode]:
+    """The operator's looser modes are for what they asked for themselves."""
+
+    def strict() -> PermissionMode:
+        now = mode()
+        return now if now is PermissionMode.LOOK else PermissionMode.GUARDED
+
+    return strict
 
 
 class AgentRuntime:
@@ -103,6 +120,8 @@ class AgentRuntime:
         self.prompts = PromptBuilder(deps.world.disk, deps.world.clock)
         self.book = SizeBook()
         self.turns = TurnCache()
+        self.loops = LoopGuard()
+        self.fencer = Fencer(deps.world.ids.token(32).encode())
 
     async def warm_up(self, settings: Settings, agent_id: str) -> list[str]:
         """Seed the workspace and read its files ahead of the first message; names written.
@@ -171,6 +190,7 @@ class Execution:
         self._recorder: Recorder | None = None
         self._model = ""
         self._window = 0
+        self._external = external_origin(message.extra)
         self.steering = Steering()
         self.result = RunResult("aborted", "shutdown")
 
@@ -217,8 +237,11 @@ class Execution:
         steps.state(RunState.BUILDING, "run started")
         conversation = await deps.sessions.transcript(run.session_key)
         turns = turns_of(conversation.messages(), runtime.turns)
-        text = stamped(self._message.text, self._message.received_ms, chosen.timezone)
         extra = self._message.extra
+        said = self._message.text
+        if self._external:
+            said = runtime.fencer.wrap(said, self._external, f"message:{run.id}")
+        text = stamped(said, self._message.received_ms, chosen.timezone)
         user = user_message(text, self._message.received_ms, run.id, extra)
         recorder = self._recorder = Recorder(conversation, None, self._clock)
         recorder.begin(user)
@@ -235,10 +258,15 @@ class Execution:
         log.info("run start: runId=%s sessionKey=%s model=%s", run.id, run.session_key, ref.name)
         for name in await self._workspace_ready(chosen):
             log.info("workspace file created: %s", chosen.workspace / name)
-        specs = deps.tools.specs()
+        there = circumstances(
+            settings, run.session_key, run.agent_id, source=self._message.source, extra=extra,
+            provider=ref.provider, model=ref.id,
+        )  # fmt: skip
+        tools = deps.tools.under(settings, there)
+        specs = tools.specs()
         facts = Facts(
             run.agent_id, ref.name, chosen.thinking, chosen.timezone, str(chosen.workspace),
-            runtime.host, tuple((spec.name, deps.tools.get(spec.name).summary) for spec in specs),
+            runtime.host, tuple((spec.name, tools.get(spec.name).summary) for spec in specs),
         )  # fmt: skip
         prompt = await runtime.prompts.build(facts, run.session_key, chosen.limits)
         self._window = min(ref.context_window, settings.agents.defaults.context_tokens or 1 << 60)
@@ -249,17 +277,20 @@ class Execution:
             turns=(),
             max_tokens=ref.max_tokens,
             thinking=chosen.thinking,
-            trusted_origin=self._message.source in TRUSTED_SOURCES,
+            trusted_origin=self._message.source in TRUSTED_SOURCES and not self._external,
         )
         parking = Parking(self._place, steps, stopwatch)
         asker = Asker(deps.models.model(ref), steps, self._clock, runtime.book)
-        tools = ToolRound(
-            deps.tools, self._context_maker(settings, chosen, parking), steps, parking, run.scope,
+        own = agent_tools(settings, run.agent_id)
+        rules = rules_of(settings.tools.loop_detection, own[1].loop_detection if own else None)
+        checks = CallChecks(run, tools, steps, runtime.loops, rules, deps.hooks)
+        calls = ToolRound(
+            checks, self._context_maker(settings, chosen, parking), steps, parking, run.scope,
             self._clock, self.steering,
         )  # fmt: skip
         self._loop = Loop(
-            asker, tools, recorder, steps, deps.world, runtime.book, self._before_tools,
-            self.steering, run.id, chosen.timezone,
+            asker, calls, recorder, steps, deps.world, runtime.book, runtime.fencer,
+            self._before_tools, self.steering, run.id, chosen.timezone,
         )  # fmt: skip
         return await self._loop.run(request, turns, self._window)
 
@@ -276,6 +307,10 @@ class Execution:
         self, settings: Settings, chosen: Options, parking: Parking
     ) -> Callable[[str, str, Callable[[str], None], Callable[[ApprovalRecord], None]], ToolContext]:
         deps, run = self._runtime.deps, self._run
+
+        external = self._external
+        notes = (f"triggered by external content ({external})",) if external else ()
+        mode = _capped(deps.mode) if external else deps.mode
 
         def make(
             tool_call_id: str,
@@ -299,7 +334,9 @@ class Execution:
                 output=output,
                 operator_wait=parking,
                 on_approval=on_approval,
-                mode=deps.mode,
+                mode=mode,
+                notes=notes,
+                external=bool(self._external),
             )
 
         return make

@@ -17,8 +17,8 @@ from typing import Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from claw_engine.agent.checks import CallChecks
 from claw_engine.agent.parking import Parking
-from claw_engine.agent.ports import ToolBox
 from claw_engine.agent.steering import Steering
 from claw_engine.agent.steps import Steps
 from claw_engine.approvals.model import ApprovalRecord, Status
@@ -98,10 +98,10 @@ class ToolRound:
     """Runs calls for one run."""
 
     def __init__(
-        self, tools: ToolBox, make_context: MakeContext, steps: Steps, parking: Parking,
+        self, checks: CallChecks, make_context: MakeContext, steps: Steps, parking: Parking,
         scope: AbortScope, clock: Clock, steering: Steering | None = None,
     ) -> None:  # fmt: skip
-        self._tools = tools
+        self._checks = checks
         self._make_context = make_context
         self._steps = steps
         self._parking = parking
@@ -196,8 +196,8 @@ class ToolRound:
         call = outcome.call
         if call.error is not None:
             raise ToolError(call.error)
-        tool = self._tools.get(call.name)
-        args = self._tools.validate(tool, call.arguments)
+        began = self._clock.monotonic()
+        cleared = await self._checks.before(call.name, call.arguments, call.id)
 
         def output(delta: str) -> None:
             _keep_tail(outcome, delta)
@@ -212,7 +212,15 @@ class ToolRound:
         def noted() -> _Wait:
             return _Wait(outcome, wait(), begun, self._clock)
 
-        return await tool.run(args, replace(context, operator_wait=noted))
+        notes = (*context.notes, *cleared.notes)
+        try:
+            result = await cleared.tool.run(
+                cleared.args, replace(context, operator_wait=noted, notes=notes)
+            )
+        except ToolError as error:
+            result = ToolResult(error.sentence(), is_error=True)
+        elapsed = int((self._clock.monotonic() - began) * 1000)
+        return await self._checks.after(cleared, call.id, result, elapsed)
 
     def _tell_approval(self, outcome: Outcome, record: ApprovalRecord) -> None:
         common = {"toolCallId": outcome.call.id, "approvalId": record.id}

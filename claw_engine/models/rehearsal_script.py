@@ -196,7 +196,9 @@ def _label(tool: str, arguments: str) -> str:
 
 
 def _sentence(label: str, turn: Turn) -> str:
-    text = "\n".join(part.text for part in turn.parts).strip()
+    # What stands around a result (marks of the engine) is not the tool's.
+    own = [part.text for part in turn.parts if part.kind is PartKind.TOOL_RESULT]
+    text = "\n".join(own).strip()
     lines = [] if text == _NO_OUTPUT else text.splitlines()
     excerpt = " / ".join(line.strip() for line in lines[:_SHOWN_LINES] if line.strip())
     if len(excerpt) > _SHOWN_CHARS:

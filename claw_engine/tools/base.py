@@ -65,6 +65,10 @@ class ToolContext(Struct, frozen=True):
     on_approval: Callable[[ApprovalRecord], None]
     mode: Callable[[], PermissionMode] = guarded
     """The permission mode at this moment."""
+    notes: tuple[str, ...] = ()
+    """What the operator should know about this call when asked, before all other reasons."""
+    external: bool = False
+    """The run answers a text that nobody with a say wrote: nothing is looser than usual for it."""
 
 
 class Tool(Protocol):

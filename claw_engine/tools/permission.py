@@ -8,6 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from claw_engine.approvals.model import (
     AlwaysOffer,
@@ -53,6 +54,8 @@ async def policy_of(ctx: ToolContext) -> ExecPolicy:
     )
     policy = await ctx.world.disk.run(ctx.exec_approvals.policy_for, ctx.agent_id, caller)
     policy = policy.tightened(settings.security, settings.ask)
+    if ctx.external:
+        return policy.tightened(Security.ALLOWLIST.value)
     mode = ctx.mode()
     # What `look` refuses depends on the tool: reading is no change.
     return policy.under(mode) if mode is PermissionMode.FULL else policy
@@ -86,8 +89,11 @@ async def ask_operator(ctx: ToolContext, ask: ApprovalAsk) -> Outcome:
 
     Raises ToolError when it cannot be asked or the run was stopped meanwhile.
     """
+    if ctx.notes:
+        ask = replace(ask, reasons=(*ctx.notes, *ask.reasons))
     try:
-        granted = await ctx.approvals.granted(ask)
+        # What the operator granted in advance was not meant for words from outside.
+        granted = None if ctx.external else await ctx.approvals.granted(ask)
         if granted is None:
             async with ctx.operator_wait():
                 granted = await ctx.approvals.request(ask, on_pending=ctx.on_approval)

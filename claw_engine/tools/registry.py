@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from claw_engine.models.base import ToolSpec
 from claw_engine.parts import Part, PartKind
@@ -18,7 +19,15 @@ from claw_engine.tools.exec.confine import Confinement
 from claw_engine.tools.exec.table import ProcessTable
 from claw_engine.tools.exec.tool import ExecTool
 from claw_engine.tools.files import file_tools
+from claw_engine.tools.policy.names import ALIASES as TOOL_ALIASES
+from claw_engine.tools.policy.names import Present, Vocabulary
+from claw_engine.tools.policy.pipeline import Step, doubts, verdicts
+from claw_engine.tools.policy.steps import Circumstances, steps_of
+from claw_engine.tools.policy.view import PolicyView
 from claw_engine.tools.process.tool import ProcessTool
+
+if TYPE_CHECKING:
+    from claw_engine.config.settings import Settings
 
 ALIASES: Mapping[str, str] = {
     "file_path": "path",
@@ -34,19 +43,29 @@ ALIASES: Mapping[str, str] = {
 }
 """Other models' names for our parameters; each counts where the tool has that parameter."""
 
-TOOL_ALIASES: Mapping[str, str] = {"bash": "exec", "shell": "exec"}
+_KEPT_SETS = 64
+"""Sets of tools whose specs are remembered."""
 
 
 class ToolRegistry:
-    """The given tools in the given order. Raises ValueError for two of one name."""
+    """The given tools in the given order.
+
+    Raises ValueError for two of one name, in any case, and for a name that is another tool's
+    alias: nothing may stand in for a tool that somebody allowed.
+    """
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         self._tools: dict[str, Tool] = {}
         for tool in tools:
-            if tool.name in self._tools:
+            if tool.name.lower() in (name.lower() for name in self._tools):
                 raise ValueError(f"two tools named {tool.name}")
+            if tool.name.lower() in TOOL_ALIASES:
+                other = TOOL_ALIASES[tool.name.lower()]
+                raise ValueError(f"{tool.name} is another name of the tool {other}")
             self._tools[tool.name] = tool
         self._specs = tuple(_spec(tool) for tool in self._tools.values())
+        self._sets: dict[frozenset[str], tuple[ToolSpec, ...]] = {frozenset(): self._specs}
+        self._words = Vocabulary(tuple(map(_present, self._tools.values())))
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self._tools.values())
@@ -58,6 +77,28 @@ class ToolRegistry:
     def specs(self) -> tuple[ToolSpec, ...]:
         """What the model is told: JSON text with stable key order, one part a tool."""
         return self._specs
+
+    def without(self, names: frozenset[str]) -> tuple[ToolSpec, ...]:
+        """The specs of all tools but these; the same tuple for the same names."""
+        known = self._sets.get(names)
+        if known is None:
+            if len(self._sets) >= _KEPT_SETS:
+                self._sets = {frozenset(): self._specs}
+            known = tuple(spec for spec in self._specs if spec.name not in names)
+            self._sets[names] = known
+        return known
+
+    def under(self, settings: Settings, there: Circumstances) -> PolicyView:
+        """The tools that the policy leaves a run in these circumstances."""
+        steps = steps_of(settings, there)
+        decided = verdicts(steps, self._words, owner=there.owner)
+        return PolicyView(self, decided, doubts(steps, self._words))
+
+    def explain(
+        self, settings: Settings, there: Circumstances
+    ) -> tuple[tuple[Step, ...], Vocabulary]:
+        """The steps and the words they are read with, for whoever explains them."""
+        return steps_of(settings, there), self._words
 
     def get(self, name: str) -> Tool:
         """The tool of this name (case and `bash` for `exec` forgiven).
@@ -105,6 +146,11 @@ def default_tools(
     if processes is None:
         return (*file_tools(), command)
     return (*file_tools(), command, ProcessTool(processes))
+
+
+def _present(tool: Tool) -> Present:
+    owner_only = getattr(tool, "owner_only", False) is True
+    return Present(tool.name, str(getattr(tool, "plugin", "")), owner_only)
 
 
 def _spec(tool: Tool) -> ToolSpec:
