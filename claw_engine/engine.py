@@ -147,8 +147,11 @@ class Engine:
         self._housekeeping.start()
         self._close.push_async_callback(self._housekeeping.stop)
         self._close.push_async_callback(self.listening.stop)
-        # What was loaded lives as long as we do; the collector need not look at it again.
+        # What was loaded lives as long as we do; the collector need not look at it again. It is
+        # off while a command starts.
         gc.freeze()
+        if self._mode == "headless":
+            gc.enable()
         log.info(
             "engine ready: pid=%d mode=%s stateDir=%s door=%s port=%s",
             os.getpid(), self._mode, state.root, self.door_path, self.port,

@@ -4,6 +4,7 @@ in `actions.py` and `screens/`; this file only ties frames, keys and time togeth
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, ClassVar
@@ -103,6 +104,7 @@ class ClawApp(Actions):
         if ascii_only:
             self._filters.append(PlainGlyphs())
         self.keeper = Gatekeeper(self.gate, self.clock, self._arming_changed)
+        self.store.queue.armed = self.keeper.armed_for
         self.link = LinkTask(client, self.store, on_reset=self._link_reset)
         self.main = MainScreen()
         self.load_themes()
@@ -133,6 +135,7 @@ class ClawApp(Actions):
         self.store.wake = self._wake
         self.store.mark(*Pane)
         self.go(self.link.run)
+        self.call_after_refresh(_collect_garbage)
 
     async def on_unmount(self) -> None:
         self.store.wake = lambda: None
@@ -272,6 +275,12 @@ class ClawApp(Actions):
         elif not small and isinstance(self.screen, TooSmall):
             self.pop_screen()
         self.store.mark(*Pane)
+
+
+def _collect_garbage() -> None:
+    """From the first paint on; what was loaded until then lives as long as we do."""
+    gc.freeze()
+    gc.enable()
 
 
 async def _run(work: Callable[[], Coroutine[object, object, None]]) -> None:
