@@ -41,7 +41,9 @@ from claw_engine.paths import StateDir
 from claw_engine.pauses import Pauses
 from claw_engine.probes import Probes
 from claw_engine.runs import Runs
+from claw_engine.sandbox.boxes import Boxes
 from claw_engine.sandbox.keeper import Keeper, Wishes
+from claw_engine.sandbox.limits import wanted
 from claw_engine.sandbox.report import look
 from claw_engine.sessions.entry import SessionEntry
 from claw_engine.sessions.maintenance import limits_of
@@ -49,6 +51,7 @@ from claw_engine.sessions.routing import routes_of, workspace_of
 from claw_engine.sessions.store import Sessions
 from claw_engine.tools.exec.table import ProcessTable
 from claw_engine.tools.registry import ToolRegistry, default_tools
+from claw_engine.tools.standing import Standings
 from claw_engine.world import World
 
 log = logging.getLogger("claw.engine")
@@ -86,6 +89,7 @@ class Rooms:
         self.models = Models(world)
         self.processes = ProcessTable(world, publish, state.processes_json)
         self.keeper = Keeper(world, state.root, env, wishes_of(settings))
+        self.boxes = Boxes(world, state.root, env, self.keeper)
         self.permission = ModeSwitch(world, publish, state.approvals_dir / "mode.json")
         self.probes = Probes()
         self.probes.add("sandbox", partial(look, self.keeper))
@@ -100,11 +104,12 @@ class Rooms:
                 state_dir=self._state,
                 sessions=self.sessions,
                 models=self.models,
-                tools=ToolRegistry(default_tools(self.processes, self.keeper)),
+                tools=ToolRegistry(default_tools(self.processes, self.keeper, self.boxes)),
                 approvals=self.broker,
                 exec_approvals=self.exec_approvals,
                 abort=self.runs.abort,
                 mode=self.permission.mode,
+                standing=Standings(self.boxes, self._entry),
             )
         )
         deps = DispatchDeps(
@@ -253,6 +258,10 @@ class Rooms:
         await self.broker.grants.end_session(key)
         return await self.sessions.reset(key)
 
+    def _entry(self, key: str) -> Mapping[str, object]:
+        entry = self.sessions.get(key)
+        return entry.raw if entry is not None else {}
+
     def _named_model(self, name: str) -> ModelRef:
         return self.models.named(self.settings(), name)
 
@@ -262,10 +271,11 @@ class Rooms:
 
 def wishes_of(settings: Settings) -> Wishes:
     """How commands are to be confined."""
-    wanted = settings.tools.exec
+    chosen = settings.tools.exec
     return Wishes(
-        wanted.confine, wanted.confine_network, wanted.confine_writable, wanted.confine_reach
-    )
+        chosen.confine, chosen.confine_network, chosen.confine_writable, chosen.confine_reach,
+        wanted(chosen.confine_processes, chosen.confine_memory_percent),
+    )  # fmt: skip
 
 
 def lane_widths(settings: Settings) -> Mapping[str, int]:

@@ -16,7 +16,10 @@ from claw_engine.models.base import Model, ModelRef, ToolSpec
 from claw_engine.tools.base import Tool
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from claw_engine.config.settings import Settings
+    from claw_engine.sandbox.box import Standing
     from claw_engine.tools.policy.steps import Circumstances
 
 NO_USAGE = Usage()
@@ -57,6 +60,21 @@ class ToolShelf(Protocol):
     """All tools there are, and what the policy leaves of them in a run's circumstances."""
 
     def under(self, settings: Settings, there: Circumstances) -> ToolBox: ...
+
+
+class StandingOf(Protocol):
+    """Where a run's commands belong. Raises ClawError when its sandbox has no workspace."""
+
+    async def __call__(
+        self,
+        settings: Settings,
+        *,
+        session_key: str,
+        agent_id: str,
+        workspace: Path,
+        source: str,
+        extra: Mapping[str, object],
+    ) -> Standing: ...
 
 
 class Place(Protocol):

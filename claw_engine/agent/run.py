@@ -29,6 +29,7 @@ from claw_engine.agent.ports import (
     Place,
     RunError,
     RunResult,
+    StandingOf,
     ToolShelf,
 )
 from claw_engine.agent.prompt.builder import PromptBuilder
@@ -53,6 +54,7 @@ from claw_engine.models.base import ModelError, ModelErrorKind, Request
 from claw_engine.paths import StateDir
 from claw_engine.protocol.trace import TraceKind
 from claw_engine.runs import AbortReason, Run, RunState
+from claw_engine.sandbox.box import Standing
 from claw_engine.storage.errors import StateDiskFull, disk_error
 from claw_engine.tools.base import ToolContext, guarded
 from claw_engine.tools.loops import LoopGuard, rules_of
@@ -97,6 +99,8 @@ class AgentDeps(Struct, frozen=True):
     exec_approvals: ExecApprovals
     abort: Callable[[str, AbortReason], object]
     mode: Callable[[], PermissionMode] = guarded
+    standing: StandingOf | None = None
+    """Where a run's commands belong; None = nowhere but here."""
     hooks: Hooks | None = None
     """Looks at every tool call before and after."""
 
@@ -263,9 +267,11 @@ class Execution:
             provider=ref.provider, model=ref.id,
         )  # fmt: skip
         tools = deps.tools.under(settings, there)
+        standing = await self._standing(settings, chosen)
         specs = tools.specs()
+        workdir = str(chosen.workspace) if standing.box is None else standing.box.workdir
         facts = Facts(
-            run.agent_id, ref.name, chosen.thinking, chosen.timezone, str(chosen.workspace),
+            run.agent_id, ref.name, chosen.thinking, chosen.timezone, workdir,
             runtime.host, tuple((spec.name, tools.get(spec.name).summary) for spec in specs),
         )  # fmt: skip
         prompt = await runtime.prompts.build(facts, run.session_key, chosen.limits)
@@ -285,14 +291,23 @@ class Execution:
         rules = rules_of(settings.tools.loop_detection, own[1].loop_detection if own else None)
         checks = CallChecks(run, tools, steps, runtime.loops, rules, deps.hooks)
         calls = ToolRound(
-            checks, self._context_maker(settings, chosen, parking), steps, parking, run.scope,
-            self._clock, self.steering,
+            checks, self._context_maker(settings, chosen, standing, parking), steps, parking,
+            run.scope, self._clock, self.steering,
         )  # fmt: skip
         self._loop = Loop(
             asker, calls, recorder, steps, deps.world, runtime.book, runtime.fencer,
             self._before_tools, self.steering, run.id, chosen.timezone,
         )  # fmt: skip
         return await self._loop.run(request, turns, self._window)
+
+    async def _standing(self, settings: Settings, chosen: Options) -> Standing:
+        find, run, message = self._runtime.deps.standing, self._run, self._message
+        if find is None:
+            return Standing()
+        return await find(
+            settings, session_key=run.session_key, agent_id=run.agent_id,
+            workspace=chosen.workspace, source=message.source, extra=message.extra,
+        )  # fmt: skip
 
     async def _workspace_ready(self, chosen: Options) -> list[str]:
         try:
@@ -304,9 +319,10 @@ class Execution:
             raise WorkspaceUnusable(chosen.workspace, error) from error
 
     def _context_maker(
-        self, settings: Settings, chosen: Options, parking: Parking
+        self, settings: Settings, chosen: Options, standing: Standing, parking: Parking
     ) -> Callable[[str, str, Callable[[str], None], Callable[[ApprovalRecord], None]], ToolContext]:
-        deps, run = self._runtime.deps, self._run
+        deps, run, box = self._runtime.deps, self._run, standing.box
+        workspace = chosen.workspace if box is None else Path(box.workspace)
 
         external = self._external
         notes = (f"triggered by external content ({external})",) if external else ()
@@ -323,7 +339,7 @@ class Execution:
                 session_key=run.session_key,
                 agent_id=run.agent_id,
                 tool_call_id=tool_call_id,
-                workspace=chosen.workspace,
+                workspace=workspace,
                 state_dir=deps.state_dir,
                 why=why,
                 world=deps.world,
@@ -335,6 +351,7 @@ class Execution:
                 operator_wait=parking,
                 on_approval=on_approval,
                 mode=mode,
+                standing=standing,
                 notes=notes,
                 external=bool(self._external),
             )

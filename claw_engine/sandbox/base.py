@@ -29,6 +29,8 @@ class Scope(StrEnum):
     """Where the user's data is; not where it would run later (system, start-up files, cron)."""
     WORKSPACE = "workspace"
     """Only the workspace; credentials are hidden."""
+    BOX = "box"
+    """Only the workspace, and nothing of the user's can be read either."""
 
 
 class RouteKind(StrEnum):
@@ -69,12 +71,14 @@ class Wrapped(Struct, frozen=True):
 
     `monitor` says that the first process only watches over the command: it must not be asked to
     end (the command would be killed with it) and tells a death by signal N as exit code 128 + N.
+    `stop` is a command that ends what the first process started elsewhere, in a container.
     """
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
     fds: tuple[int, ...] = ()
     monitor: bool = False
+    stop: tuple[str, ...] = ()
 
 
 class Probe(Struct, frozen=True):

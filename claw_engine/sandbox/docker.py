@@ -1,59 +1,112 @@
-"""The docker backend: argument sets for the docker command line, as OpenClaw 2026.2.26 has them.
+"""Argument sets for the docker command line (podman takes the same), and what is refused in them.
 
-Pure. Which container belongs to whom, and pulling images, is its caller's business; a container
-has no route to this machine's services except what is bound into it, so binds are checked here.
+Pure. Keys and hardening: OpenClaw 2026.2.26 (gateway digest §6.4). Which container exists and for
+how long is told in containers.py.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from claw_engine.errors import ClawError
-from claw_engine.sandbox.base import Plan, Route, Wrapped
+from claw_engine.sandbox.box import AGENT_MOUNT, Box, WorkspaceAccess
 
-IMAGE = "openclaw-sandbox:bookworm-slim"
-PREFIX = "openclaw-sbx-"
-WORKDIR = "/workspace"
-_FORBIDDEN = ("/etc", "/proc", "/sys", "/dev", "/root", "/boot", "/run", "/var/run")
+if TYPE_CHECKING:
+    from claw_engine.config.sections.box import DockerSection
+
+LABEL, KEY_LABEL, MADE_LABEL, HASH_LABEL = (
+    "openclaw.sandbox",
+    "openclaw.sessionKey",
+    "openclaw.createdAtMs",
+    "openclaw.configHash",
+)
+
+FORBIDDEN_SOURCES = (
+    "/etc", "/proc", "/sys", "/dev", "/root", "/boot", "/run", "/var/run", "/var/lib/docker",
+    "/private/etc", "/private/var/run",
+)  # fmt: skip
+"""Never bound into a container, nor anything below."""
+
+_SOCKETS = ("/docker.sock", "/podman.sock", "/containerd.sock", "/crio.sock")
+
+IDLE = 'trap "exit 0" TERM INT; while :; do sleep 3600 & wait $!; done'
+"""What a container does between commands; a shell that waits also buries orphans."""
 
 
 class DockerRefused(ClawError):
     """A setting that would open the container to this machine."""
 
 
-class DockerSettings(Struct, frozen=True):
-    """`agents.*.sandbox.docker`; sizes as docker words, `ulimits` as NAME=SOFT[:HARD]."""
+class Danger(Struct, frozen=True):
+    """One setting that opens a container; `check` is the audit's id for it."""
 
-    image: str = IMAGE
-    network: str = "none"
-    read_only: bool = True
-    tmpfs: tuple[str, ...] = ("/tmp", "/var/tmp", "/run")
-    cap_drop: tuple[str, ...] = ("ALL",)
-    user: str | None = None
-    memory: str | None = None
-    memory_swap: str | None = None
-    cpus: float | None = None
-    pids_limit: int | None = None
-    ulimits: tuple[str, ...] = ()
-    seccomp: str | None = None
-    apparmor: str | None = None
-    dns: tuple[str, ...] = ()
-    extra_hosts: tuple[str, ...] = ()
-    binds: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=lambda: {"LANG": "C.UTF-8"})
+    check: str
+    text: str
 
 
-def hardening(settings: DockerSettings) -> list[str]:
-    """The options of `docker create` and `docker run` that confine.
+def dangers(
+    settings: DockerSection, state_root: str, roots: Sequence[str] | None = None
+) -> Iterator[Danger]:
+    """What would undo the sandbox. Links are followed first.
 
-    Raises DockerRefused for a network, profile or bind that would undo it.
+    `roots` are the directories that binds may come from (None: any that is not forbidden).
     """
-    _check(settings)
+    network = settings.network
+    joins = network.startswith("container:")
+    allowed = settings.dangerously_allow_container_namespace_join
+    if network == "host" or (joins and not allowed):
+        text = f"sandbox.docker.network {network} would open this machine's network"
+        yield Danger("sandbox.dangerous_network_mode", text)
+    profiles = (("seccomp", settings.seccomp_profile), ("apparmor", settings.apparmor_profile))
+    for kind, profile in profiles:
+        if profile == "unconfined":
+            text = f"sandbox.docker.{kind}Profile unconfined would undo the sandbox"
+            yield Danger(f"sandbox.dangerous_{kind}_profile", text)
+    for bind in settings.binds:
+        yield from _bind_dangers(bind, settings, state_root, roots)
+
+
+def _bind_dangers(
+    bind: str, settings: DockerSection, state_root: str, roots: Sequence[str] | None
+) -> Iterator[Danger]:
+    source, _, rest = bind.partition(":")
+    target = os.path.normpath(rest.partition(":")[0])
+    if not source.startswith("/"):
+        text = f"sandbox.docker.binds: {bind} needs an absolute source"
+        yield Danger("sandbox.bind_mount_non_absolute", text)
+        return
+    state = os.path.realpath(state_root)
+    for path in {os.path.normpath(source), os.path.realpath(source)}:
+        closed = any(_overlaps(path, root) for root in (*FORBIDDEN_SOURCES, state))
+        if closed or path == "/" or path.endswith(_SOCKETS):
+            text = f"sandbox.docker.binds: {source} must not be bound"
+            yield Danger("sandbox.dangerous_bind_mount", text)
+            return
+        inside = roots is None or any(_within(path, os.path.realpath(root)) for root in roots)
+        if not inside and not settings.dangerously_allow_external_bind_sources:
+            text = (
+                f"sandbox.docker.binds: {source} is outside the workspaces "
+                "(dangerouslyAllowExternalBindSources allows it)"
+            )
+            yield Danger("sandbox.dangerous_bind_mount", text)
+            return
+    own = (settings.workdir, AGENT_MOUNT)
+    reserved = any(_within(target, place) for place in own) or target == "/"
+    if reserved and not settings.dangerously_allow_reserved_container_targets:
+        text = f"sandbox.docker.binds: {target} is the workspace's own place"
+        yield Danger("sandbox.dangerous_bind_mount", text)
+
+
+def hardening(settings: DockerSection) -> list[str]:
+    """The options of `docker create` that confine."""
     args: list[str] = []
-    if settings.read_only:
+    if settings.read_only_root:
         args.append("--read-only")
     for path in settings.tmpfs:
         args += ["--tmpfs", path]
@@ -63,7 +116,8 @@ def hardening(settings: DockerSettings) -> list[str]:
     for name in settings.cap_drop:
         args += ["--cap-drop", name]
     args += ["--security-opt", "no-new-privileges"]
-    for kind, profile in (("seccomp", settings.seccomp), ("apparmor", settings.apparmor)):
+    profiles = (("seccomp", settings.seccomp_profile), ("apparmor", settings.apparmor_profile))
+    for kind, profile in profiles:
         if profile:
             args += ["--security-opt", f"{kind}={profile}"]
     limits: tuple[tuple[str, object], ...] = (
@@ -75,8 +129,8 @@ def hardening(settings: DockerSettings) -> list[str]:
     for option, value in limits:
         if value is not None:
             args += [option, f"{value:g}" if isinstance(value, float) else str(value)]
-    for text in settings.ulimits:
-        args += ["--ulimit", text]
+    for name, value in settings.ulimits.items():
+        args += ["--ulimit", f"{name}={value}"]
     for server in settings.dns:
         args += ["--dns", server]
     for host in settings.extra_hosts:
@@ -88,66 +142,67 @@ def hardening(settings: DockerSettings) -> list[str]:
     return args
 
 
-def create(settings: DockerSettings, name: str, workspace: str, access: str) -> list[str]:
-    """`docker create …` of a container that waits for commands; `access` is none, ro or rw."""
-    mount = [] if access == "none" else ["-v", f"{workspace}:{WORKDIR}{_mode(access)}"]
+def create(box: Box, state_root: str, made_ms: int, user: str = "") -> list[str]:
+    """`create …` of a container that waits for commands, without the program.
+
+    `user` is who runs in it when the settings name nobody.
+
+    Raises DockerRefused for a network, profile or bind that would undo it.
+    """
+    settings = box.settings.docker
+    for danger in dangers(settings, state_root, (box.workspace, box.agent_workspace)):
+        raise DockerRefused(f"{danger.text}.", hint="Change agents.defaults.sandbox.docker.")
+    labels = (
+        (LABEL, "1"), (KEY_LABEL, box.key), (MADE_LABEL, str(made_ms)), (HASH_LABEL, digest(box)),
+    )  # fmt: skip
     return [
-        "docker", "create", "--name", f"{PREFIX}{name}", *hardening(settings), *mount,
-        "--workdir", WORKDIR, settings.image, "sleep", "infinity",
+        "create", "--name", box.name,
+        *(part for name, value in labels for part in ("--label", f"{name}={value}")),
+        *(("--user", user) if user and not settings.user else ()),
+        *_shape(box),
     ]  # fmt: skip
 
 
-def execute(name: str, argv: Sequence[str], env: Mapping[str, str], *, tty: bool) -> list[str]:
-    """`docker exec …` of one command in a running container."""
+def digest(box: Box) -> str:
+    """Changes with everything a container is made of: another one means another container."""
+    shape = json.dumps([*_shape(box), box.settings.docker.setup_command])
+    return hashlib.sha256(shape.encode()).hexdigest()
+
+
+def _shape(box: Box) -> list[str]:
+    settings = box.settings.docker
+    mounts = ["-v", f"{box.workspace}:{settings.workdir}"]
+    if box.access is WorkspaceAccess.READ:
+        mounts += ["-v", f"{box.agent_workspace}:{AGENT_MOUNT}:ro"]
+    return [
+        *hardening(settings), *mounts, "--workdir", settings.workdir,
+        settings.image, "/bin/sh", "-c", IDLE,
+    ]  # fmt: skip
+
+
+def execute(
+    name: str, argv: Sequence[str], env: Mapping[str, str], workdir: str, *, tty: bool = False
+) -> list[str]:
+    """`exec …` of one command in a running container, without the program."""
     options = ["-i", *(["-t"] if tty else [])]
     for variable, text in env.items():
         options += ["--env", f"{variable}={text}"]
-    return ["docker", "exec", *options, "--workdir", WORKDIR, f"{PREFIX}{name}", *argv]
+    return ["exec", *options, "--workdir", workdir, name, *argv]
 
 
-class Docker:
-    """One container for one command, the workspace mounted in it."""
-
-    name = "docker"
-
-    def __init__(self, settings: DockerSettings, workspace: str, access: str = "rw") -> None:
-        self._settings, self._workspace, self._access = settings, workspace, access
-
-    def wrap(self, plan: Plan) -> Wrapped:
-        """The environment of the docker client stays ours; the command gets the container's."""
-        mount = f"{self._workspace}:{WORKDIR}{_mode(self._access)}"
-        argv = (
-            "docker", "run", "--rm", "-i", "--init", *hardening(self._settings), "-v", mount,
-            "--workdir", WORKDIR, self._settings.image, *plan.argv,
-        )  # fmt: skip
-        return Wrapped(argv, plan.env, monitor=True)
-
-    def closes(self, route: Route, *, network: bool) -> bool:
-        return True
+def killer(mark: str) -> str:
+    """A shell script that ends every process with `mark` (NAME=VALUE) in its environment."""
+    return (
+        "for s in TERM KILL; do f=; for p in /proc/[0-9]*; do "
+        f"grep -qs '{mark}' $p/environ && kill -$s ${{p#/proc/}} 2>/dev/null && f=1; "
+        "done; [ -z $f ] && exit 0; sleep 0.3 2>/dev/null || sleep 1; done"
+    )
 
 
-def _mode(access: str) -> str:
-    return ":ro" if access == "ro" else ""
+def _within(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip("/") + "/")
 
 
-def _check(settings: DockerSettings) -> None:
-    if settings.network == "host" or settings.network.startswith("container:"):
-        raise DockerRefused(f"sandbox.docker.network {settings.network} would open this machine.")
-    for kind, profile in (("seccomp", settings.seccomp), ("apparmor", settings.apparmor)):
-        if profile == "unconfined":
-            raise DockerRefused(f"sandbox.docker.{kind} unconfined would undo the sandbox.")
-    for bind in settings.binds:
-        _check_bind(bind)
-
-
-def _check_bind(bind: str) -> None:
-    source, _, rest = bind.partition(":")
-    target = rest.partition(":")[0]
-    if not source.startswith("/"):
-        raise DockerRefused(f"sandbox.docker.binds: {bind} needs an absolute source.")
-    for path in {os.path.normpath(source), os.path.realpath(source)}:
-        closed = any(path == root or path.startswith(f"{root}/") for root in _FORBIDDEN)
-        if closed or path == "/" or path.endswith("/docker.sock"):
-            raise DockerRefused(f"sandbox.docker.binds: {source} must not be bound.")
-    if target in (WORKDIR, "/agent"):
-        raise DockerRefused(f"sandbox.docker.binds: {target} is the workspace's own place.")
+def _overlaps(path: str, root: str) -> bool:
+    """Whether one lies in the other: a directory above a forbidden one holds it."""
+    return _within(path, root) or _within(root, path)

@@ -16,11 +16,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from claw_engine.errors import ClawError
 from claw_engine.sandbox.base import Plan, Probe, Route, RouteKind, Sandbox, Scope, Wrapped
 from claw_engine.sandbox.bwrap import Bwrap, find_program
 from claw_engine.sandbox.landlock import Landlock
+from claw_engine.sandbox.limits import Limits, Wanted, limits
 from claw_engine.sandbox.machine import TIED_TO_SOCKETS, Machine
 from claw_engine.sandbox.none import Unconfined
 from claw_engine.sandbox.rules import Place, effective, rules_for
@@ -53,6 +55,7 @@ class Wishes(Struct, frozen=True):
     network: str = "auto"
     writable: tuple[str, ...] = ()
     reach: tuple[str, ...] = ()
+    limits: Wanted = Wanted()
 
 
 class Report(Struct, frozen=True):
@@ -74,6 +77,8 @@ class Keeper:
         self._machine = Machine(env, os.geteuid())
         self._wishes = wishes or Wishes()
         self._backend: Sandbox = Unconfined()
+        self._others: dict[str, Sandbox] = {}
+        self.limits = Limits()
         self._probes: dict[str, Probe] = {}
         self._looked: tuple[float, tuple[Route, ...]] | None = None
         self._checked = asyncio.Event()
@@ -95,16 +100,24 @@ class Keeper:
         await asyncio.shield(self._checking)
 
     async def close(self) -> None:
-        """Wait for a check that goes on (its child has a time limit): nothing runs on after us."""
+        """Wait for a check that goes on (its child has a time limit): nothing runs on after us.
+
+        What limited the commands is given back: they must have ended.
+        """
         if self._checking is not None:
             await asyncio.wait([self._checking])
+        await asyncio.to_thread(self.limits.close)
 
     async def _choose(self) -> None:
         wish = self._wishes.backend
         await asyncio.to_thread(self._prepare)
+        if self.limits.wanted != self._wishes.limits:
+            old, wanted = self.limits, self._wishes.limits
+            self.limits = await asyncio.to_thread(limits, wanted)
+            await asyncio.to_thread(old.close)
         names = ("bwrap", "landlock") if wish == "auto" else (wish,)
         self._backend = Unconfined()
-        self._probes = {}
+        self._probes, self._others = {}, {}
         for name in names:
             if name == "none":
                 continue
@@ -126,6 +139,17 @@ class Keeper:
         bare = Probe(True, "the command runs as the user", self._machine.routes())
         rows = {**self._probes, "none": bare}
         return [Report(name, name == self._backend.name, probe) for name, probe in rows.items()]
+
+    async def named(self, name: str) -> Probe:
+        """Whether this backend works; then `wrap` takes its name, whichever one is in use."""
+        await self.check()
+        if name not in self._probes or (
+            self._probes[name].available and name not in {*self._others, self._backend.name}
+        ):
+            backend, self._probes[name] = await self._probe(name)
+            if backend is not None:
+                self._others[name] = backend
+        return self._probes[name]
 
     async def _probe(self, name: str) -> tuple[Sandbox | None, Probe]:
         found = await asyncio.to_thread(_find, name)
@@ -188,11 +212,12 @@ class Keeper:
     def confines(self) -> bool:
         return not isinstance(self._backend, Unconfined)
 
-    def tight(self) -> bool:
+    def tight(self, name: str = "", *, network: bool | None = None) -> bool:
         """Whether a command confined to its workspace has no route out. Blocking."""
-        network = self._wishes.network == "keep"
+        backend = self._by_name(name)
+        network = self._wishes.network == "keep" if network is None else network
         return not self._wishes.reach and all(
-            self._backend.closes(route, network=network) for route in self._machine.routes()
+            backend.closes(route, network=network) for route in self._machine.routes()
         )
 
     def demand(self) -> None:
@@ -215,37 +240,60 @@ class Keeper:
         *,
         scope: Scope = Scope.MACHINE,
         workspace_closed: bool = False,
+        shown: tuple[str, ...] = (),
+        network: bool | None = None,
     ) -> Plan:
-        """What a command may reach, by what is on this machine now. Blocking, a few ms."""
+        """What a command may reach, by what is on this machine now. Blocking, a few ms.
+
+        `shown` and `network` are for a box: what it may read, and whether it has a network.
+        """
         machine, wishes = self._machine, self._wishes
+        boxed, apart = scope is Scope.BOX, scope is not Scope.MACHINE
         hide_ssh = "ssh" not in wishes.reach and machine.sshd_listens()
-        agent = "" if hide_ssh or scope is Scope.WORKSPACE else env.get("SSH_AUTH_SOCK", "")
-        reach = tuple(path for path in (*wishes.reach, agent) if path.startswith("/"))
+        agent = "" if hide_ssh or apart else env.get("SSH_AUTH_SOCK", "")
+        opened = () if boxed else (*wishes.reach, agent)
+        reach = tuple(path for path in opened if path.startswith("/"))
         place = Place(
             workspace=workspace,
             state_root=self._state,
             homes=machine.homes(),
             code=(sys.prefix, sys.base_prefix, _ENGINE),
             path=tuple(p for p in machine.env.get("PATH", "").split(":") if p.startswith("/")),
-            writable=tuple(os.path.expanduser(path) for path in wishes.writable),  # noqa: PTH111
+            writable=() if boxed else tuple(os.path.expanduser(path) for path in wishes.writable),  # noqa: PTH111
             reach=reach,
+            shown=shown,
             workspace_closed=workspace_closed,
-            hide_ssh=hide_ssh or scope is Scope.WORKSPACE,
+            hide_ssh=hide_ssh or apart,
             runtime_dirs=machine.runtime_dirs(),
         )
         rules = rules_for(place, scope)
-        network = wishes.network == "keep" or (wishes.network == "auto" and scope is Scope.MACHINE)
+        if network is None:
+            network = wishes.network == "keep" or (wishes.network == "auto" and not apart)
         return Plan(
             tuple(argv), cwd, self._own_env(env, place.hide_ssh), rules,
             self._sockets(os.path.realpath(workspace), rules, reach), network, os.geteuid(),
         )  # fmt: skip
 
-    def wrap(self, plan: Plan) -> Wrapped:
-        """The command as the chosen backend runs it."""
-        return self._backend.wrap(plan)
+    def wrap(self, plan: Plan, name: str = "") -> Wrapped:
+        """The command as the chosen backend runs it, or the one of this name (see `named`).
+
+        Raises ConfinementBroken when that one is not known to work.
+        """
+        backend = self._by_name(name)
+        wrapped = backend.wrap(plan)
+        if isinstance(backend, Unconfined):
+            return wrapped
+        return replace(wrapped, argv=self.limits.around(wrapped.argv))
+
+    def _by_name(self, name: str) -> Sandbox:
+        if name in ("", self._backend.name):
+            return self._backend
+        if name not in self._others:
+            raise ConfinementBroken(f"{name} is not known to work here.")
+        return self._others[name]
 
     def _own_env(self, env: Mapping[str, str], hide_ssh: bool) -> dict[str, str]:
-        if not self.confines and self._checked.is_set():
+        if not self.confines and self._checked.is_set() and not self._others:
             return dict(env)
         gone = TIED_TO_SOCKETS | ({"SSH_AUTH_SOCK"} if hide_ssh else set())
         return {name: value for name, value in env.items() if name not in gone}

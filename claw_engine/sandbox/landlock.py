@@ -15,7 +15,7 @@ LETTERS = {
     Access.HIDDEN: "h",
     Access.READ: "r",
     Access.WRITE: "w",
-    Access.SCRATCH: "r",
+    Access.SCRATCH: "h",
 }
 """Rules as the launcher reads them; Landlock has no directory of a command's own."""
 

@@ -48,6 +48,18 @@ CREDENTIALS = (
 )  # fmt: skip
 """Hidden from commands that nobody was asked about."""
 
+SECRETS = (
+    "/etc/shadow", "/etc/gshadow", "/etc/shadow-", "/etc/gshadow-", "/etc/sudoers",
+    "/etc/sudoers.d", "/etc/ssh", "/etc/ssl/private", "/etc/letsencrypt", "/etc/wireguard",
+    "/etc/openvpn", "/etc/ppp", "/etc/NetworkManager/system-connections", "/etc/samba",
+    "/etc/krb5.keytab", "/etc/docker", "/etc/rancher", "/etc/kubernetes", "/boot", "/home",
+    "/homes", "/root", "/lost+found",
+)  # fmt: skip
+"""Hidden from what works in a box, besides everything that is no part of the system."""
+
+PROGRAMS = frozenset({"opt", "snap", "nix", "gnu"})
+"""Top-level directories that hold programs, not data."""
+
 _MANY = 400
 """Folders of a home directory that are looked at."""
 
@@ -56,7 +68,8 @@ class Place(Struct, frozen=True):
     """Where a command runs.
 
     `state_root` is never reachable, but the workspace in it is unless `workspace_closed`.
-    `writable` are further paths that the operator opened, `reach` sockets that stay reachable.
+    `writable` are further paths that the operator opened, `reach` sockets that stay reachable,
+    `shown` what a box may read.
     """
 
     workspace: str
@@ -66,6 +79,7 @@ class Place(Struct, frozen=True):
     path: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     reach: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
     workspace_closed: bool = False
     hide_ssh: bool = False
     runtime_dirs: tuple[str, ...] = field(default=("/run",))
@@ -85,10 +99,14 @@ def rules_for(place: Place, scope: Scope) -> dict[str, Access]:
     if scope is Scope.MACHINE:
         _machine(found, place)
     else:
+        if scope is Scope.BOX:
+            _box(found)
         for folder in ("/tmp", "/var/tmp"):
             found.put(folder, Access.SCRATCH)
     for home in place.homes:
         _home(found, home, scope)
+    for path in place.shown:
+        found.put(path, Access.READ)
     if place.hide_ssh:
         for home in place.homes:
             found.put(f"{home}/.ssh", Access.HIDDEN)
@@ -103,7 +121,8 @@ def rules_for(place: Place, scope: Scope) -> dict[str, Access]:
             for entry in _hidden_entries(home):
                 if not _inside(workspace, entry):
                     found.put(entry, Access.READ)
-    for path in (*place.code, *place.path):
+    programs = place.path if scope is not Scope.BOX else ()
+    for path in (*place.code, *programs):
         if path in place.code or not _inside(path, workspace):
             found.put(path, Access.READ)
     return found.finished(workspace)
@@ -132,6 +151,9 @@ class _Rules:
             and not self._place.workspace_closed
         ):
             rules[workspace] = Access.WRITE
+        for path in map(os.path.realpath, self._place.shown):
+            if _inside(path, self._state) and path != self._state and os.path.isdir(path):  # noqa: PTH112 - text paths throughout
+                rules[path] = Access.READ
         # A directory above a protected path must not be moved away, taking the path with it: as a
         # rule of its own it becomes a mount point, which nobody can rename.
         for path in list(rules):
@@ -152,9 +174,20 @@ def _machine(found: _Rules, place: Place) -> None:
         found.put(path, Access.READ)
 
 
+def _box(found: _Rules) -> None:
+    for name in _names("/"):
+        path = f"/{name}"
+        if name not in SYSTEM | PROGRAMS and os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112,PTH114 - text paths throughout
+            found.put(path, Access.HIDDEN)
+    for path in SECRETS:
+        found.put(path, Access.HIDDEN)
+
+
 def _home(found: _Rules, home: str, scope: Scope) -> None:
     """Nothing new directly in a home directory, its hidden entries as they are, folders open."""
-    found.put(home, Access.READ)
+    found.put(home, Access.HIDDEN if scope is Scope.BOX else Access.READ)
+    if scope is Scope.BOX:
+        return
     if scope is Scope.WORKSPACE:
         for name in CREDENTIALS:
             found.put(f"{home}/{name}", Access.HIDDEN)

@@ -14,6 +14,7 @@ from claw_engine.approvals.policy import PermissionMode
 from claw_engine.errors import ClawError
 from claw_engine.paths import StateDir
 from claw_engine.runs import AbortScope
+from claw_engine.sandbox.box import Standing
 from claw_engine.world import World
 
 if TYPE_CHECKING:  # only names of types: a tool file imports what it uses itself
@@ -69,6 +70,8 @@ class ToolContext(Struct, frozen=True):
     """What the operator should know about this call when asked, before all other reasons."""
     external: bool = False
     """The run answers a text that nobody with a say wrote: nothing is looser than usual for it."""
+    standing: Standing = Standing()
+    """Where commands belong: the session's sandbox, and what the operator granted."""
 
 
 class Tool(Protocol):

@@ -77,7 +77,8 @@ class FileTool(ABC):
 
     async def run(self, args: Mapping[str, object], ctx: ToolContext) -> ToolResult:
         """Do it. Raises ToolError with a sentence the model can act on."""
-        given = str(args["path"])
+        box = ctx.standing.box
+        given = str(args["path"]) if box is None else box.outside(str(args["path"]))
         if self.kind is not ApprovalKind.READ:
             refuse_in_look(ctx, f"{self.name} {given}")
         guard = Guard(ctx.workspace, ctx.state_dir.root)
@@ -107,6 +108,10 @@ class FileTool(ABC):
     async def _permit(self, call: _Call, sha256: str | None, *, changed: bool) -> ToolResult | None:
         """None when it may be done; else the result that says why not."""
         ctx, target = call.ctx, call.target
+        if (box := ctx.standing.box) is not None:
+            if self.kind is ApprovalKind.READ and box.shows(str(target.real)):
+                return None
+            raise ToolError(f"{target.given} is outside the sandbox ({box.workdir}).")
         if ctx.settings.tools.fs.workspace_only:
             raise ToolError(f"{target.given} is outside the workspace ({ctx.workspace}).")
         policy = await policy_of(ctx)

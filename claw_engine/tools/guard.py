@@ -33,6 +33,7 @@ _ENGINE_DIRS = frozenset(
         "subagents",
         "cron",
         "memory",
+        "sandbox",
     }
 )
 """Folders of the state directory that stay closed even if a workspace is put into one."""

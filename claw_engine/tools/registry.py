@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from claw_engine.models.base import ToolSpec
 from claw_engine.parts import Part, PartKind
+from claw_engine.sandbox.boxes import Boxes
 from claw_engine.sandbox.keeper import Keeper
 from claw_engine.tools import schema
 from claw_engine.tools.base import Tool, ToolError
@@ -136,13 +137,15 @@ class ToolRegistry:
 
 
 def default_tools(
-    processes: ProcessTable | None = None, keeper: Keeper | None = None
+    processes: ProcessTable | None = None,
+    keeper: Keeper | None = None,
+    boxes: Boxes | None = None,
 ) -> tuple[Tool, ...]:
     """read, write, edit and exec; with a table of background commands also process.
 
-    `keeper` confines the commands.
+    `keeper` confines the commands, `boxes` are the sandboxes of sessions.
     """
-    command = ExecTool(processes=processes, confinement=Confinement(keeper))
+    command = ExecTool(processes=processes, confinement=Confinement(keeper, boxes))
     if processes is None:
         return (*file_tools(), command)
     return (*file_tools(), command, ProcessTool(processes))

@@ -8,14 +8,6 @@ import pytest
 
 from claw_engine.sandbox.base import Access, Plan, Route, RouteKind, Scope
 from claw_engine.sandbox.bwrap import Bwrap
-from claw_engine.sandbox.docker import (
-    Docker,
-    DockerRefused,
-    DockerSettings,
-    create,
-    execute,
-    hardening,
-)
 from claw_engine.sandbox.landlock import Landlock
 from claw_engine.sandbox.machine import Machine
 from claw_engine.sandbox.none import Unconfined
@@ -193,75 +185,3 @@ def test_sshd(tmp_path: Path) -> None:
 
 def test_no_proc_no_routes(tmp_path: Path) -> None:
     assert Machine({}, 1000, tmp_path / "none", str(tmp_path)).routes() == ()
-
-
-# ── docker ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_docker_defaults() -> None:
-    assert hardening(DockerSettings()) == [
-        "--read-only", "--tmpfs", "/tmp", "--tmpfs", "/var/tmp", "--tmpfs", "/run",
-        "--network", "none", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
-        "--env", "LANG=C.UTF-8",
-    ]  # fmt: skip
-
-
-def test_docker_limits() -> None:
-    settings = DockerSettings(
-        user="1000:1000", memory="1g", memory_swap="2g", cpus=1.0, pids_limit=256,
-        ulimits=("nproc=256",), binds=("/srv/data:/data:ro",),
-    )  # fmt: skip
-    text = " ".join(hardening(settings))
-    for part in (
-        "--user 1000:1000", "--pids-limit 256", "--memory 1g", "--memory-swap 2g", "--cpus 1",
-        "--ulimit nproc=256", "-v /srv/data:/data:ro",
-    ):  # fmt: skip
-        assert part in text, part
-
-
-@pytest.mark.parametrize(
-    ("access", "mount"), [("rw", "/w:/workspace"), ("ro", "/w:/workspace:ro"), ("none", None)]
-)
-def test_docker_create(access: str, mount: str | None) -> None:
-    argv = create(DockerSettings(), "a", "/w", access)
-    assert argv[:4] == ["docker", "create", "--name", "openclaw-sbx-a"]
-    assert argv[-3:] == ["openclaw-sandbox:bookworm-slim", "sleep", "infinity"]
-    assert ("-v" in argv) == (mount is not None)
-    assert mount is None or mount in argv
-
-
-def test_docker_exec_and_run() -> None:
-    assert execute("a", ["ls"], {"X": "1"}, tty=True) == [
-        "docker", "exec", "-i", "-t", "--env", "X=1", "--workdir", "/workspace",
-        "openclaw-sbx-a", "ls",
-    ]  # fmt: skip
-    argv = Docker(DockerSettings(), "/w").wrap(Plan(("ls",), "/", {})).argv
-    assert argv[:3] == ("docker", "run", "--rm")
-    assert argv[-2:] == ("openclaw-sandbox:bookworm-slim", "ls")
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        DockerSettings(network="host"),
-        DockerSettings(network="container:x"),
-        DockerSettings(seccomp="unconfined"),
-        DockerSettings(apparmor="unconfined"),
-        *(
-            DockerSettings(binds=(f"{source}:/x",))
-            for source in ("/", "/etc", "/proc/1", "/root/.ssh", "/var/run/docker.sock", "rel",
-                           "/srv/../etc")
-        ),
-        DockerSettings(binds=("/srv:/workspace",)),
-        DockerSettings(binds=("/srv:/agent:ro",)),
-    ],
-)  # fmt: skip
-def test_docker_refuses(settings: DockerSettings) -> None:
-    with pytest.raises(DockerRefused):
-        hardening(settings)
-
-
-def test_docker_follows_links_before_it_decides(tmp_path: Path) -> None:
-    (tmp_path / "innocent").symlink_to("/etc")
-    with pytest.raises(DockerRefused):
-        hardening(DockerSettings(binds=(f"{tmp_path}/innocent:/x",)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from claw_engine.sandbox.box import Box
 from claw_engine.tools.base import ToolError
 
 
@@ -20,10 +21,12 @@ def passable(what: str, text: str) -> None:
         ) from None
 
 
-def directory(workdir: object, workspace: Path) -> str:
+def directory(workdir: object, workspace: Path, box: Box | None = None) -> str:
+    """The directory on this machine; `workdir` may be a path as the sandbox sees it."""
     path = workspace
     if isinstance(workdir, str) and workdir.strip():
         passable("workdir", workdir)
+        workdir = box.outside(workdir) if box is not None else workdir
         try:
             path = workspace / Path(workdir).expanduser()
         except RuntimeError:

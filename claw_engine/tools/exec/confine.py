@@ -10,16 +10,33 @@ from collections.abc import Mapping, Sequence
 
 from claw_engine.approvals.policy import Ask, ExecPolicy, PermissionMode, Security
 from claw_engine.sandbox.base import Scope, Wrapped
+from claw_engine.sandbox.box import Box
+from claw_engine.sandbox.boxes import Boxes
 from claw_engine.sandbox.keeper import ConfinementBroken, Keeper
 from claw_engine.tools.base import ToolContext, ToolError
+from claw_engine.tools.exec.boxed import Boxed
 from claw_engine.tools.guard import workspace_is_closed
 
 
 class Confinement:
     """Without a keeper (tests, a program that only uses the tools) nothing is confined."""
 
-    def __init__(self, keeper: Keeper | None = None) -> None:
+    host = "gateway"
+
+    def __init__(self, keeper: Keeper | None = None, boxes: Boxes | None = None) -> None:
         self._keeper = keeper
+        self._boxes = boxes
+
+    def boxed(
+        self, box: Box, command: str, overrides: Mapping[str, str], *, terminal: bool,
+        path_prepend: Sequence[str],
+    ) -> Boxed:  # fmt: skip
+        """The same for one command in a sandbox. Raises ToolError where there are none."""
+        if self._boxes is None:
+            raise ToolError("exec: there are no sandboxes here.")
+        return Boxed(
+            self._boxes, box, command, overrides, terminal=terminal, path_prepend=path_prepend
+        )
 
     @property
     def label(self) -> str:

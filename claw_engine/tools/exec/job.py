@@ -13,7 +13,8 @@ class Job(Struct, frozen=True):
     """What to run and for whom. `timeout_s` None means no limit of its own.
 
     `stdin` gives it an input that can be written to, `terminal` a pseudo-terminal of its own.
-    With `monitor` the first process only watches over the command (see sandbox.base.Wrapped).
+    With `monitor` the first process only watches over the command, `stop` ends what it started
+    elsewhere (see sandbox.base.Wrapped).
     """
 
     argv: Sequence[str]
@@ -25,6 +26,7 @@ class Job(Struct, frozen=True):
     stdin: bool = False
     terminal: bool = False
     monitor: bool = False
+    stop: Sequence[str] = ()
 
 
 class Ran(Struct, frozen=True):

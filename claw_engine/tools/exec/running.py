@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -23,6 +24,8 @@ from claw_engine.tools.exec.output import Cleaner, Live, Tail
 from claw_engine.tools.exec.processes import Mark, ProcessId, descendants, look
 from claw_engine.tools.exec.stop import Stopped, left_running, stop
 from claw_engine.world import Clock, Process, World
+
+log = logging.getLogger("claw.tools")
 
 READ_BYTES = 64 * 1024
 DRAIN_S = 0.5
@@ -61,6 +64,7 @@ class Running:
         self.tail = Tail()
         self._unread = Tail(PENDING_CHARS)
         self._clock = world.clock
+        self._spawn = world.spawn
         self._began = world.clock.monotonic()
         self._process = process
         self._live: Live | None = Live(world.clock, emit)
@@ -93,6 +97,10 @@ class Running:
         if self._live is not None:
             self._live.close()
         self._live = Live(self._clock, emit) if emit is not None else None
+
+    def on_end(self, call: Callable[[], None]) -> None:
+        """Call it when the command has ended, however it did."""
+        self._task.add_done_callback(lambda _: call())
 
     def drain(self) -> tuple[str, int]:
         """Output since the last call, and how many characters of it were dropped before."""
@@ -128,6 +136,7 @@ class Running:
             else:
                 timed_out = limit.done() and not asked.done()
             if timed_out or asked.done():
+                await self._stop_elsewhere()
                 spared = mark.leader if self.job.monitor else None
                 stopped = await stop(process, mark, self._known, clock, spared)
                 drained = spawn(clock.sleep(DRAIN_S))
@@ -176,6 +185,19 @@ class Running:
         self._unread.append(text)
         if self._live is not None:
             self._live.append(text)
+
+    async def _stop_elsewhere(self) -> None:
+        """End what runs in a container: ending the client that started it does not."""
+        if not self.job.stop:
+            return
+        env = {name: value for name, value in self.job.env.items() if not name.startswith("CLAW_")}
+        try:
+            process = await self._spawn.start(self.job.stop, cwd="/", env=env)
+            while await process.read(READ_BYTES):
+                pass
+            await process.wait()
+        except OSError as error:
+            log.warning("a command in a container was not stopped: %s", error)
 
     async def _answer(self, answer: bytes) -> None:
         with contextlib.suppress(OSError):

@@ -17,7 +17,7 @@ from claw_engine.approvals.binding import verify
 from claw_engine.approvals.evaluate import SHELL, Answer, RuleUse, Verdict, evaluate
 from claw_engine.approvals.fsview import RealFs
 from claw_engine.approvals.model import ApprovalAsk, ApprovalKind, ApprovalRecord, Decision
-from claw_engine.approvals.policy import Ask, ExecPolicy, Security
+from claw_engine.approvals.policy import Ask, ExecPolicy, PermissionMode, Security
 from claw_engine.config.settings import Settings
 from claw_engine.errors import ClawError
 from claw_engine.paths import contains
@@ -25,9 +25,12 @@ from claw_engine.sandbox.base import Scope, Wrapped
 from claw_engine.tools.base import ToolContext, ToolError, ToolResult
 from claw_engine.tools.exec import env as environment
 from claw_engine.tools.exec import results
+from claw_engine.tools.exec.boxed import Boxed
 from claw_engine.tools.exec.checks import directory, passable
 from claw_engine.tools.exec.confine import Confinement
+from claw_engine.tools.exec.hosts import Host, Where, where
 from claw_engine.tools.exec.job import Job, Ran
+from claw_engine.tools.exec.parameters import PARAMETERS
 from claw_engine.tools.exec.pins import Start, by_person, by_rules
 from claw_engine.tools.exec.run import attend
 from claw_engine.tools.exec.running import Running, shielded, start
@@ -81,46 +84,7 @@ class ExecTool:
         "without pty, and no input unless background or pty is set. Prefer one simple command to "
         "a chain."
     )
-    parameters: Mapping[str, object] = {
-        "type": "object",
-        "properties": {
-            "command": {
-                "type": "string",
-                "description": "Command for /bin/sh",
-                "examples": ["ls -la"],
-            },
-            "workdir": {
-                "type": "string",
-                "description": "Directory to run in (default: the workspace)",
-            },
-            "env": {
-                "type": "object",
-                "additionalProperties": {"type": "string"},
-                "description": "Further environment variables",
-            },
-            "timeout": {
-                "type": "number",
-                "minimum": 1,
-                "maximum": 86400,
-                "description": "Seconds until it is stopped (default 1800; none when background "
-                "or yieldMs is given)",
-            },
-            "background": {
-                "type": "boolean",
-                "description": "Move to the background at once; input can be written to it",
-            },
-            "yieldMs": {
-                "type": "number",
-                "description": "Milliseconds until it moves to the background, 10 to 120000 "
-                "(default 10000)",
-            },
-            "pty": {
-                "type": "boolean",
-                "description": "Run on a pseudo-terminal, for programs that insist on one",
-            },
-        },
-        "required": ["command"],
-    }
+    parameters = PARAMETERS
 
     def __init__(
         self,
@@ -136,14 +100,16 @@ class ExecTool:
     async def run(self, args: Mapping[str, object], ctx: ToolContext) -> ToolResult:
         """Do it. Raises ToolError for a call that cannot be done as asked."""
         call = self._call(args, ctx)
-        await self._confinement.ready()
-        cleared = await _clear(call, ctx, self._confinement)
+        placed = where(args, ctx.standing, ctx.settings.tools.exec.host)
+        confinement = self._place(placed, call, ctx)
+        await confinement.ready()
+        cleared = await _clear(call, ctx, confinement, free=placed.unasked)
         if isinstance(cleared, ToolResult):
             return cleared
         child = cleared.start
         job = Job(
             child.argv, call.cwd, child.env, ctx.run_id, ctx.tool_call_id, call.timeout_s,
-            stdin=call.background, terminal=call.terminal, monitor=child.monitor,
+            stdin=call.background, terminal=call.terminal, monitor=child.monitor, stop=child.stop,
         )  # fmt: skip
         running: Running | None = None
         try:
@@ -165,6 +131,16 @@ class ExecTool:
         result = results.of(ran, call.cwd, call.timeout_s)
         await _record(cleared, call, result.details or {}, ctx)
         return result
+
+    def _place(self, placed: Where, call: Call, ctx: ToolContext) -> Confinement | Boxed:
+        """On this machine or in the session's sandbox. Raises ToolError where there is none."""
+        box = ctx.standing.box
+        if placed.host is not Host.SANDBOX or box is None:
+            return self._confinement
+        prepend = ctx.settings.tools.exec.path_prepend
+        return self._confinement.boxed(
+            box, call.command, call.overrides, terminal=call.terminal, path_prepend=prepend
+        )
 
     async def _leave(
         self, running: Running, cleared: Cleared, call: Call, ctx: ToolContext
@@ -205,7 +181,7 @@ class ExecTool:
         if not command.strip():
             raise ToolError("exec: command is empty.")
         passable("command", command)
-        cwd = directory(args.get("workdir"), ctx.workspace)
+        cwd = directory(args.get("workdir"), ctx.workspace, ctx.standing.box)
         wanted = args.get("env")
         given = wanted if isinstance(wanted, Mapping) else {}
         try:
@@ -263,16 +239,25 @@ def _timeout(args: Mapping[str, object], settings: Settings) -> float | None:
     return settings.tools.exec.timeout_sec
 
 
-async def _clear(call: Call, ctx: ToolContext, confinement: Confinement) -> Cleared | ToolResult:
-    """Get leave to run: by rule, or from the operator; asks anew, once, after a change."""
+async def _clear(
+    call: Call, ctx: ToolContext, confinement: Confinement | Boxed, *, free: bool
+) -> Cleared | ToolResult:
+    """Get leave to run: by rule, or from the operator; asks anew, once, after a change.
+
+    `free` asks nobody, but what the policy refuses stays refused.
+    """
     refuse_in_look(ctx, "exec")
     policy = await policy_of(ctx)
     unasked = await confinement.replaces_asking(ctx.mode(), policy)
+    if free or (unasked and isinstance(confinement, Boxed)):
+        policy = policy.under(PermissionMode.FULL)
 
     def wrap(start: Start, scope: Scope = Scope.MACHINE) -> Wrapped:
         return confinement.wrap(start.argv, call.cwd, start.env, ctx, scope)
 
     def bound(verdict: Verdict, *, by_rule: bool) -> Wrapped:
+        if isinstance(confinement, Boxed):  # other files than the ones that were looked at
+            return wrap(plain)
         return wrap(_start(call, verdict, ctx, by_rule=by_rule))
 
     plain = Start((SHELL, "-c", call.command), call.env)
@@ -290,7 +275,7 @@ async def _clear(call: Call, ctx: ToolContext, confinement: Confinement) -> Clea
         if answer is Answer.ASK and unasked:
             return Cleared(await asyncio.to_thread(wrap, plain, Scope.WORKSPACE), None, ())
         told = (*_fresh(changes), *reasons, *_manner(call))
-        question = _ask(call, verdict, policy, ctx, reasons=told, sandbox=confinement.label)
+        question = _ask(call, verdict, policy, ctx, reasons=told, confinement=confinement)
         outcome = await ask_operator(ctx, question)
         if not outcome.allowed:
             return refusal(outcome, "the command")
@@ -352,7 +337,7 @@ def _ask(
     ctx: ToolContext,
     *,
     reasons: tuple[str, ...],
-    sandbox: str,
+    confinement: Confinement | Boxed,
 ) -> ApprovalAsk:
     return ApprovalAsk(
         kind=ApprovalKind.EXEC,
@@ -364,7 +349,8 @@ def _ask(
         tool_call_id=ctx.tool_call_id,
         why=ctx.why,
         binding=verdict.binding,
-        sandbox=sandbox,
+        host=confinement.host,
+        sandbox=confinement.label,
         security=policy.security.value,
         ask=policy.ask.value,
         env_changes=environment.changes(call.overrides),
