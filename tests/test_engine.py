@@ -17,6 +17,8 @@ from claw_engine.client.remote import RemoteClient
 from claw_engine.engine import Engine, EngineHeld, ForeignState
 from claw_engine.errors import ClawError
 from claw_engine.world import RealDisk, RealIds, RealSpawn, World
+from claw_tui.store.history import blocks_from_history
+from claw_tui.store.live import decision_words
 from tests.support.engines import Operator, engine_on, transcript_of
 from tests.support.fakes import FakeClock, FaultyDisk
 
@@ -50,6 +52,43 @@ async def test_message_command_approval_answer_and_everything_is_on_disk(tmp_pat
         if line["type"] == "message"
     ]  # fmt: skip
     assert roles == ["user", "assistant", "toolResult", "assistant"]
+
+
+async def test_who_allowed_what_is_kept_with_the_result(tmp_path: Path) -> None:
+    """After a restart the console shows the decision as it did live."""
+    async with (
+        engine_on(tmp_path / "state") as engine,
+        Operator(engine.local_client(strict=True)) as operator,
+    ):
+        run = await operator.say("run: uname -s")
+        asked = await operator.request(run)
+        await operator.decide(asked, "allow-once")
+        await operator.ended(run)
+    async with (
+        engine_on(tmp_path / "state") as engine,
+        Operator(engine.local_client(strict=True)) as operator,
+    ):
+        history = await operator.history()
+        details = next(m for m in history if m["role"] == "toolResult")["details"]
+        assert (details["approvalId"], details["decision"]) == (asked["id"], "allow-once")
+        assert details["decidedBy"] and details["exitCode"] == 0
+        shown = [block.tool for block in blocks_from_history(history) if block.tool is not None]
+        assert [tool.decision for tool in shown] == [decision_words("allow-once", "")]
+
+
+async def test_a_failed_run_says_the_same_live_and_after_a_restart(tmp_path: Path) -> None:
+    async with (
+        engine_on(tmp_path / "state") as engine,
+        Operator(engine.local_client(strict=True)) as operator,
+    ):
+        error = (await operator.ended(await operator.say("fail: 401")))["error"]
+        assert error["title"] and error["hint"]
+    async with (
+        engine_on(tmp_path / "state") as engine,
+        Operator(engine.local_client(strict=True)) as operator,
+    ):
+        last = blocks_from_history(await operator.history())[-1]
+        assert last.text == f"{error['title']}\n{error['hint']}"
 
 
 async def test_a_denied_command_does_not_run_and_the_model_learns_why(tmp_path: Path) -> None:
@@ -397,7 +436,7 @@ async def test_a_cancelled_start_leaves_nothing_behind(tmp_path: Path) -> None:
         async with engine_on(tmp_path / "state"):
             pass
 
-    for turns in range(60):
+    for turns in range(0, 60, 3):
         running = asyncio.create_task(life())
         for _ in range(turns):
             await asyncio.sleep(0)

@@ -128,6 +128,7 @@ class Loop:
     def leftovers(self) -> tuple[tuple[Block, ...], Usage | None, list[ToolResultMessage]]:
         """Partial answer, its usage, and results of calls that the transcript holds already."""
         now = self._world.clock.now_ms()
+        self._tools.tell_unbegun(self._round, self._asker.call_id)
         results = [outcome.message(now) for outcome in self._round]
         self._done += self._round
         self._round = []

@@ -24,6 +24,7 @@ from claw_engine.messages import (
     UserMessage,
 )
 from claw_engine.models.base import ModelRef, Turn
+from claw_engine.protocol.names import ERROR_HINT
 from claw_engine.world import Clock
 
 log = logging.getLogger("claw.agent")
@@ -100,8 +101,9 @@ class Recorder:
         stop_reason: str,
         usage: Usage | None = None,
         error: str | None = None,
+        hint: str = "",
     ) -> AssistantMessage:
-        """An assistant message of this run's model, stamped now."""
+        """An assistant message of this run's model, stamped now; `hint` is how to mend `error`."""
         ref = self.ref
         return AssistantMessage(
             content,
@@ -112,6 +114,7 @@ class Recorder:
             stop_reason,
             self._clock.now_ms(),
             error,
+            {ERROR_HINT: hint} if hint else {},
         )
 
     def _write(self, messages: Sequence[Message]) -> asyncio.Task[Sequence[str]]:

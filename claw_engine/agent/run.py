@@ -78,7 +78,6 @@ WRITE_SECONDS = 5.0
 _OVERFLOW_HINT = "Go on in another session, or choose a model with a larger context window."
 _STOPPED = {
     AbortReason.USER: "Stopped by the operator.",
-    AbortReason.TIMEOUT: "Stopped: the run took longer than its time limit.",
     AbortReason.INTERRUPT: "Stopped: a newer message took its place.",
     AbortReason.SHUTDOWN: "Stopped: the engine shut down.",
     AbortReason.LOST_LOCK: "Stopped: the state directory's lock was lost.",
@@ -365,7 +364,7 @@ class Execution:
         if isinstance(error, StateDiskFull):
             hint = _KEPT_HINT
         base = self._loop.partial() if self._loop else RunResult("failed", "error")
-        await self._close_transcript("error", error.title)
+        await self._close_transcript("error", error.title, hint)
         return replace(
             base, status="failed", stop_reason="error", error=RunError(error.title, hint)
         )
@@ -373,22 +372,23 @@ class Execution:
     async def _aborted(self, chosen: Options) -> RunResult:
         reason = self._run.scope.reason or AbortReason.SHUTDOWN
         base = self._loop.partial() if self._loop else RunResult("aborted", reason.value)
-        await self._close_transcript("aborted", _STOPPED[reason])
         error = None
         if reason is AbortReason.TIMEOUT:
             error = RunError(
                 f"The run took longer than {chosen.timeout_s:g} s and was stopped.",
                 "Raise agents.defaults.timeoutSeconds if it needs more time.",
             )
+        said = (_STOPPED[reason], "") if error is None else (error.title, error.hint)
+        await self._close_transcript("aborted", *said)
         return replace(base, status="aborted", stop_reason=reason.value, error=error)
 
-    async def _close_transcript(self, stop_reason: str, why: str) -> None:
+    async def _close_transcript(self, stop_reason: str, why: str, hint: str = "") -> None:
         recorder = self._recorder
         if recorder is None:
             return
         content, usage, results = self._loop.leftovers() if self._loop else ((), None, [])
         try:
-            end = recorder.assistant(content, stop_reason, usage, why)
+            end = recorder.assistant(content, stop_reason, usage, why, hint)
             async with asyncio.timeout(WRITE_SECONDS):
                 await recorder.add(*results, end)
         except TimeoutError:

@@ -58,6 +58,11 @@ class Outcome(Struct):
     text: str = "The run was stopped before this call began; nothing was done."
     details: Mapping[str, object] | None = None
     decision: str | None = None
+    approval: Mapping[str, object] = field(default_factory=dict)
+    """How the last question about this call ended; kept with the result."""
+    told_start: bool = False
+    told_end: bool = False
+    """What the trace has heard of it: a call that was given up may end after its run."""
     duration_ms: int = 0
     tail: list[str] = field(default_factory=list)
     tail_chars: int = 0
@@ -73,9 +78,10 @@ class Outcome(Struct):
         text = self.text
         if len(text) > KEPT_CHARS:
             text = f"{text[:KEPT_CHARS]}\n[cut: {len(self.text)} characters in all]"
+        details = {**self.approval, **(self.details or {})}
         return ToolResultMessage(
             self.call.id, self.call.name, (TextBlock(text),), self.status != "ok", now_ms,
-            self.details,
+            details or None,
         )  # fmt: skip
 
     def summary(self) -> dict[str, object]:
@@ -116,7 +122,7 @@ class ToolRound:
             # Said while the model was still writing these calls: none of them has begun.
             for outcome in outcomes:
                 outcome.text = SKIPPED
-                self._ended(outcome)
+            self.tell_unbegun(outcomes, call_id)
             return
         self._steps.state(RunState.TOOL, "tool calls")
         self._parking.begin(len(outcomes))
@@ -128,6 +134,13 @@ class ToolRound:
             await self._settle(tasks, outcomes)
             raise
         self._steps.state(RunState.BETWEEN_TOOLS, "tool calls ended")
+
+    def tell_unbegun(self, outcomes: Sequence[Outcome], call_id: str) -> None:
+        """A start and an end for calls that never began, so that the trace has a pair for each."""
+        for outcome in outcomes:
+            if not outcome.told_start:
+                self._began(outcome, call_id)
+                self._ended(outcome)
 
     async def _finish(self, tasks: list[asyncio.Task[None]], outcomes: Sequence[Outcome]) -> None:
         """Wait for all calls; once one has ended, words from outside skip those that wait."""
@@ -166,10 +179,7 @@ class ToolRound:
     async def _one(self, outcome: Outcome, why: str, call_id: str) -> None:
         call = outcome.call
         began = self._clock.monotonic()
-        self._steps.tell(
-            TraceKind.TOOL_STARTED, callId=call_id, toolCallId=call.id, name=call.name,
-            args=dict(call.arguments),
-        )  # fmt: skip
+        self._began(outcome, call_id)
         try:
             result = await self._execute(outcome, why)
             outcome.status = "error" if result.is_error else "ok"
@@ -228,6 +238,10 @@ class ToolRound:
             self._steps.tell(TraceKind.TOOL_WAITING, **common, expiresAtMs=record.expires_at_ms)
             return
         outcome.decision = record.decision.value if record.decision else None
+        outcome.approval = {
+            "approvalId": record.id, "decision": outcome.decision, "decidedBy": record.by,
+            **({"reason": record.reason} if record.reason else {}),
+        }  # fmt: skip
         self._steps.tell(
             TraceKind.TOOL_DECIDED, **common, decision=outcome.decision, by=record.by,
             reason=record.reason,
@@ -239,7 +253,17 @@ class ToolRound:
         tail = "".join(outcome.tail)[-TAIL_CHARS:]
         return f"{text}\nOutput so far:\n{tail}" if tail.strip() else text
 
+    def _began(self, outcome: Outcome, call_id: str) -> None:
+        call, outcome.told_start = outcome.call, True
+        self._steps.tell(
+            TraceKind.TOOL_STARTED, callId=call_id, toolCallId=call.id, name=call.name,
+            args=dict(call.arguments),
+        )  # fmt: skip
+
     def _ended(self, outcome: Outcome) -> None:
+        if outcome.told_end:
+            return
+        outcome.told_end = True
         self._steps.tell(
             TraceKind.TOOL_ENDED,
             toolCallId=outcome.call.id,

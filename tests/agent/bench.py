@@ -257,6 +257,23 @@ class Bench:
         await self.sessions.close()
         await self.journal.close()
         self.disk.close()
+        self._pairs_are_complete()
+
+    def _pairs_are_complete(self) -> None:
+        """Whatever a run did: each call's end was told once, after its start."""
+        told: dict[tuple[str, object], list[TraceKind]] = {}
+        while (unread := self._subscription.get_nowait()) is not None:
+            assert isinstance(unread, TraceEvent)
+            self.trace.append(unread)
+        for event in self.trace:
+            if event.kind in (TraceKind.TOOL_STARTED, TraceKind.TOOL_ENDED):
+                call = (event.run_id, event.data["toolCallId"])
+                told.setdefault(call, []).append(event.kind)
+        wrong = {
+            call: kinds for call, kinds in told.items()
+            if kinds != [TraceKind.TOOL_STARTED, TraceKind.TOOL_ENDED] * (len(kinds) // 2)
+        }  # fmt: skip  # scripts use an id again in a later round
+        assert wrong == {}, wrong
 
     def message(
         self, text: str, key: str = MAIN, *, id_: str = "", source: str = "console"
