@@ -31,6 +31,7 @@ from claw_engine.gateway.ports import GatewayParts, HostPort
 from claw_engine.inbox.builtin import builtin_commands
 from claw_engine.inbox.dispatch import Dispatcher
 from claw_engine.inbox.journal import Journal
+from claw_engine.inbox.overrides import settings_for
 from claw_engine.inbox.ports import DispatchDeps
 from claw_engine.inbox.session_commands import SessionCommands, stopping_reset
 from claw_engine.lanes import DEFAULT_WIDTHS, Lanes
@@ -50,6 +51,8 @@ from claw_engine.sessions.maintenance import limits_of
 from claw_engine.sessions.routing import routes_of, workspace_of
 from claw_engine.sessions.store import Sessions
 from claw_engine.tools.exec.table import ProcessTable
+from claw_engine.tools.hooks import ToolHooks
+from claw_engine.tools.policy.desk import Answering, ToolDesk
 from claw_engine.tools.registry import ToolRegistry, default_tools
 from claw_engine.tools.standing import Standings
 from claw_engine.world import World
@@ -98,13 +101,17 @@ class Rooms:
 
     def _wire_inbox(self) -> None:
         world, publish = self._world, self._board.publish
+        self.tools = ToolRegistry(default_tools(self.processes, self.keeper, self.boxes))
+        self.hooks = ToolHooks(world.clock)
+        self.desk = ToolDesk(self.tools, self.tools.explain, self._answering)
         self.agent = AgentRuntime(
             AgentDeps(
                 world=world,
                 state_dir=self._state,
                 sessions=self.sessions,
                 models=self.models,
-                tools=ToolRegistry(default_tools(self.processes, self.keeper, self.boxes)),
+                tools=self.tools,
+                hooks=self.hooks,
                 approvals=self.broker,
                 exec_approvals=self.exec_approvals,
                 abort=self.runs.abort,
@@ -151,6 +158,7 @@ class Rooms:
             rules_file=RulesFile(world, self._state.exec_approvals),
             permission=self.permission,
             probes=self.probes,
+            policy=self.desk,
         )
 
     # ── life ────────────────────────────────────────────────────────────────────────────────
@@ -212,6 +220,7 @@ class Rooms:
         self.broker.timeout_ms = settings.approvals.timeout_ms
         self.permission.configure(settings.permission_mode)
         self.keeper.configure(wishes_of(settings))
+        self._tell_doubts()
         self._route(settings)
 
     async def warm_up(self) -> None:
@@ -223,6 +232,7 @@ class Rooms:
                 log.warning("workspace of %s is not ready: %s", agent, error)
         with contextlib.suppress(ModelConfigError):  # the status says what is wrong with it
             await self.models.warm_up(self.models.resolve(self.settings()))
+        self._tell_doubts()
 
     async def workspace_tokens(self) -> Mapping[str, int]:
         """Estimated tokens of each workspace file; files of other agents carry their agent's id."""
@@ -261,6 +271,24 @@ class Rooms:
     def _entry(self, key: str) -> Mapping[str, object]:
         entry = self.sessions.get(key)
         return entry.raw if entry is not None else {}
+
+    def _answering(self, key: str) -> Answering:
+        settings = settings_for(self.settings(), self.sessions.get(key))
+        try:
+            ref = self.models.resolve(settings)
+        except ModelConfigError:
+            return Answering(settings)
+        return Answering(settings, ref.provider, ref.id)
+
+    def _tell_doubts(self) -> None:
+        """Notices about entries of tool lists that do not do what their writer hoped."""
+        now = {f"tools:{d.source}:{d.entry}": d for d in self.desk.doubts(self.agents())}
+        for code in self._board.codes():
+            if code.startswith("tools:") and code not in now:
+                self._board.clear(code)
+        for code, doubt in now.items():
+            title = f"{doubt.source}: {doubt.entry!r}: {doubt.text}."
+            self._board.tell(code, "warn", title, sticky=True)
 
     def _named_model(self, name: str) -> ModelRef:
         return self.models.named(self.settings(), name)

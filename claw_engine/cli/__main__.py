@@ -37,6 +37,8 @@ VERBS = {
     ("approvals", "rules"): "approvals_rules",
     ("approvals", "undo"): "approvals_rules",
     ("approvals", "explain"): "approvals_explain",
+    ("tools", "list"): "tools",
+    ("tools", "explain"): "tools",
     **{
         ("lanes", action): "lanes"
         for action in ("", "status", "pause", "resume", "width", "drop", "move")
@@ -183,6 +185,14 @@ def build_parser() -> argparse.ArgumentParser:
     move = what.add_parser("move", parents=[common], help="another place for a waiting message")
     move.add_argument("run", metavar="RUN")
     move.add_argument("position", metavar="POS", type=int, help="0 is next")
+    tools = verbs.add_parser("tools", parents=[common], help="which tools an agent has, and why")
+    about = tools.add_subparsers(dest="action", required=True, metavar="ACTION", prog="claw tools")
+    shown = about.add_parser("list", parents=[common], help="all tools, and what was taken away")
+    one = about.add_parser("explain", parents=[common], help="the way of one tool")
+    one.add_argument("name", metavar="NAME")
+    for which in (shown, one):
+        which.add_argument("--agent", metavar="ID", help="default: the session's, else main")
+        which.add_argument("--session", metavar="KEY", help="default: the agent's main session")
     return parser
 
 

@@ -235,6 +235,16 @@ class ModelsPort(Protocol):
     def rows(self) -> Sequence[Mapping[str, object]]: ...
 
 
+class PolicyPort(Protocol):
+    """The tools and the policy about them. Both raise InvalidRequest for what they do not know."""
+
+    def catalog(self, agent_id: str | None, *, plugins: bool) -> Mapping[str, object]: ...
+
+    def explain(
+        self, name: str | None, agent_id: str | None, session_key: str | None
+    ) -> Mapping[str, object]: ...
+
+
 class ConfigPort(Protocol):
     async def snapshot(self) -> Mapping[str, object]:
         """The `config.get` payload, secrets redacted."""
@@ -286,4 +296,5 @@ class GatewayParts(Struct, frozen=True):
     rules_file: RulesFilePort | None = None
     permission: PermissionPort | None = None
     probes: Probes | None = None
+    policy: PolicyPort | None = None
     tools: ToolsPort | None = None

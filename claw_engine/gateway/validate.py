@@ -159,6 +159,19 @@ class PermissionSetParams(Params, frozen=True, kw_only=True):
     ttl_ms: Annotated[int, Meta(gt=0)] | None = None
 
 
+class ToolsCatalogParams(Params, frozen=True, kw_only=True):
+    agent_id: Text | None = None
+    include_plugins: bool = True
+
+
+class ToolsExplainParams(Params, frozen=True, kw_only=True):
+    """No `name` = all tools."""
+
+    name: Text | None = None
+    agent_id: Text | None = None
+    session_key: Text | None = None
+
+
 class EngineStopParams(Params, frozen=True, kw_only=True):
     when: Literal["now", "idle"]
 

@@ -18,6 +18,7 @@ from claw_engine.gateway.methods import (
     sessions,
     standing,
     system,
+    tools,
     trace,
 )
 from claw_engine.gateway.ports import GatewayParts
@@ -25,7 +26,7 @@ from claw_engine.gateway.table import Method, MethodTable
 
 _FAMILIES = (
     system, sessions, chat, agent, lanes, queue, approvals, standing, models, config, permission,
-    engine,
+    engine, tools,
 )  # fmt: skip
 
 
