@@ -24,7 +24,7 @@ from claw_engine.paths import contains
 from claw_engine.sandbox.base import Scope, Wrapped
 from claw_engine.tools.base import ToolContext, ToolError, ToolResult
 from claw_engine.tools.exec import env as environment
-from claw_engine.tools.exec import results
+from claw_engine.tools.exec import results, unanswered
 from claw_engine.tools.exec.boxed import Boxed
 from claw_engine.tools.exec.checks import directory, passable
 from claw_engine.tools.exec.confine import Confinement
@@ -65,11 +65,15 @@ class Call(Struct, frozen=True):
 
 
 class Cleared(Struct, frozen=True):
-    """What is spawned now, by which answer (None = by the policy) and by which rules."""
+    """What is spawned now, by which answer (None = by the policy) and by which rules.
+
+    `note` tells that nobody answered.
+    """
 
     start: Wrapped
     record: ApprovalRecord | None
     rules: tuple[RuleUse, ...]
+    note: str = ""
 
 
 class ExecTool:
@@ -130,7 +134,7 @@ class ExecTool:
             raise
         result = results.of(ran, call.cwd, call.timeout_s)
         await _record(cleared, call, result.details or {}, ctx)
-        return result
+        return unanswered.noted(result, cleared.note)
 
     def _place(self, placed: Where, call: Call, ctx: ToolContext) -> Confinement | Boxed:
         """On this machine or in the session's sandbox. Raises ToolError where there is none."""
@@ -172,9 +176,10 @@ class ExecTool:
         tail = entry.tail
         if len(running.tail.text()) <= len(tail):
             running.drain()  # all of it is in this answer: the next poll need not repeat it
-        return results.running(
+        left = results.running(
             entry.id, running.pid, running.started_ms, call.cwd, tail, running.warning
         )
+        return unanswered.noted(left, cleared.note)
 
     def _call(self, args: Mapping[str, object], ctx: ToolContext) -> Call:
         command = str(args["command"])
@@ -277,15 +282,22 @@ async def _clear(
         told = (*_fresh(changes), *reasons, *_manner(call))
         question = _ask(call, verdict, policy, ctx, reasons=told, confinement=confinement)
         outcome = await ask_operator(ctx, question)
-        if not outcome.allowed:
+        stands_in = unanswered.stand_in(outcome.record, verdict, policy)
+        if not outcome.allowed and stands_in is None:
             return refusal(outcome, "the command")
         if outcome.decision is Decision.ALLOW_ALWAYS:
             await _remember(verdict, ctx)
-        child = await asyncio.to_thread(bound, verdict, by_rule=False)
+        by_rule = stands_in is Security.ALLOWLIST
+        child = await asyncio.to_thread(bound, verdict, by_rule=by_rule)
         # Last before the spawn: nothing is awaited between this answer and it.
         changes = await asyncio.to_thread(verify, verdict.binding, call.env, RealFs())
         if not changes:
-            return Cleared(child, outcome.record, ())
+            rules = verdict.rules_used if by_rule else ()
+            said = unanswered.note(stands_in)
+            if said:
+                ctx.output(f"{said}\n")
+                log.warning("run=%s call=%s %s", ctx.run_id, ctx.tool_call_id, said)
+            return Cleared(child, outcome.record, rules, said)
     return results.changed(changes, call.cwd)
 
 

@@ -68,6 +68,53 @@ async def test_no_answer_counts_as_a_refusal(tmp_path: Path) -> None:
     await desk.broker.close()
 
 
+@pytest.mark.parametrize(
+    ("fallback", "command", "runs"),
+    [
+        ("deny", "touch ran", False),
+        ("allowlist", "touch ran", False),
+        ("allowlist", "uname -s", True),
+        ("full", "touch ran", True),
+        ("full", "touch $(echo ran)", False),
+        ("full", "echo dG91Y2ggcmFu | base64 -d | sh", False),
+    ],
+)
+async def test_ask_fallback_stands_in_for_nobody(
+    tmp_path: Path, fallback: str, command: str, runs: bool
+) -> None:
+    clock = FakeClock()
+    desk = Desk(tmp_path, fake_world(clock))
+    rules = {"allowlist": [{"pattern": "/usr/bin/uname"}]}
+    desk.state.exec_approvals.write_text(
+        json.dumps(
+            {
+                "version": 1,
+                "defaults": {"security": "allowlist", "ask": "always", "askFallback": fallback},
+                "agents": {"main": rules},
+            }
+        )
+    )
+    await desk.rules.load()
+    await desk.broker.start()
+    task = asyncio.create_task(desk.call("exec", command=command))
+    record = await desk.asked()
+    await clock.advance(61)
+    result = await task
+    assert result.is_error is not runs, result.text
+    assert ("askFallback" in result.text) is runs
+    assert (desk.workspace / "ran").exists() is (runs and "touch" in command)
+    ended = desk.broker.get(record.id)
+    assert ended is not None and (ended.status, ended.reason) == (Status.EXPIRED, "timeout")
+    assert (ended.ran is not None) is runs
+    await desk.broker.close()
+
+
+async def test_ask_fallback_stands_in_for_no_denial(desk: Desk) -> None:
+    desk.policy(security="allowlist", ask="always", askFallback="full")
+    result, _ = await desk.answered(Decision.DENY, "exec", command="touch ran")
+    assert result.is_error and not (desk.workspace / "ran").exists()
+
+
 async def test_always_stores_the_program_and_asks_no_more(desk: Desk) -> None:
     await desk.answered(ALWAYS, "exec", command="uname -s")
     stored = json.loads(desk.state.exec_approvals.read_text())
