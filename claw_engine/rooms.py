@@ -50,6 +50,7 @@ from claw_engine.sessions.entry import SessionEntry
 from claw_engine.sessions.maintenance import limits_of
 from claw_engine.sessions.routing import routes_of, workspace_of
 from claw_engine.sessions.store import Sessions
+from claw_engine.tools.box_desk import BoxDesk
 from claw_engine.tools.exec.table import ProcessTable
 from claw_engine.tools.hooks import ToolHooks
 from claw_engine.tools.policy.desk import Answering, ToolDesk
@@ -95,7 +96,8 @@ class Rooms:
         self.boxes = Boxes(world, state.root, env, self.keeper)
         self.permission = ModeSwitch(world, publish, state.approvals_dir / "mode.json")
         self.probes = Probes()
-        self.probes.add("sandbox", partial(look, self.keeper))
+        self.box_desk = BoxDesk(self.boxes, self.settings, self.workspace, self._entry)
+        self.probes.add("sandbox", partial(look, self.keeper, self.boxes, self.box_desk.agents))
         self._route(settings)
         self._wire_inbox()
 
@@ -158,6 +160,7 @@ class Rooms:
             rules_file=RulesFile(world, self._state.exec_approvals),
             permission=self.permission,
             probes=self.probes,
+            sandbox=self.box_desk,
             policy=self.desk,
         )
 

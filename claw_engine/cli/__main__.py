@@ -29,6 +29,7 @@ VERBS = {
     ("call", ""): "call",
     ("doctor", ""): "doctor",
     ("mode", ""): "mode",
+    **{("sandbox", action): "sandbox" for action in ("", "list", "explain", "recreate")},
     **{
         ("approvals", action): "approvals"
         for action in ("", "list", "show", "approve", "allow", "deny")
@@ -142,6 +143,17 @@ def build_parser() -> argparse.ArgumentParser:
     mode = verbs.add_parser("mode", parents=[common], help="the permission mode")
     mode.add_argument("name", metavar="NAME", nargs="?", choices=MODES, help=", ".join(MODES))
     mode.add_argument("--minutes", type=int, metavar="N", help="for full: how long, 60 at most")
+
+    sandbox = verbs.add_parser("sandbox", parents=[common], help="the sandboxes of sessions")
+    boxes = sandbox.add_subparsers(dest="action", metavar="ACTION", prog="claw sandbox")
+    boxes.add_parser("list", parents=[common], help="the containers there are")
+    explain = boxes.add_parser("explain", parents=[common], help="where commands run, and why")
+    explain.add_argument("--session", metavar="KEY", default="main", help="session key")
+    anew = boxes.add_parser("recreate", parents=[common], help="make containers anew")
+    whose = anew.add_mutually_exclusive_group(required=True)
+    whose.add_argument("--all", action="store_true", default=None, help="every one")
+    whose.add_argument("--session", metavar="KEY", help="the session's")
+    whose.add_argument("--agent", metavar="ID", help="the agent's")
 
     approvals = verbs.add_parser(
         "approvals", parents=[common], help="what waits for you, and your answers"

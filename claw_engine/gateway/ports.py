@@ -227,6 +227,22 @@ class PermissionPort(Protocol):
         ...
 
 
+class SandboxPort(Protocol):
+    """The sandboxes of sessions."""
+
+    async def rows(self) -> Sequence[Mapping[str, object]]: ...
+
+    async def explain(self, session_key: str) -> Mapping[str, object]:
+        """Where the session's commands run. Raises ClawError for a wrong key."""
+        ...
+
+    async def recreate(
+        self, *, session_key: str | None, agent_id: str | None, everything: bool
+    ) -> Sequence[str]:
+        """Throw containers away; their names. Raises ClawError."""
+        ...
+
+
 class ModelsPort(Protocol):
     def current(self) -> Mapping[str, object]:
         """{name, provider, id, isAI, contextWindow, error|null} of the default model."""
@@ -296,5 +312,6 @@ class GatewayParts(Struct, frozen=True):
     rules_file: RulesFilePort | None = None
     permission: PermissionPort | None = None
     probes: Probes | None = None
-    policy: PolicyPort | None = None
+    sandbox: SandboxPort | None = None
     tools: ToolsPort | None = None
+    policy: PolicyPort | None = None

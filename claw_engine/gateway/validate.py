@@ -172,6 +172,18 @@ class ToolsExplainParams(Params, frozen=True, kw_only=True):
     session_key: Text | None = None
 
 
+class SandboxExplainParams(Params, frozen=True, kw_only=True):
+    session_key: str = "main"
+
+
+class SandboxRecreateParams(Params, frozen=True, kw_only=True):
+    """One of the three says which containers."""
+
+    session_key: str | None = None
+    agent_id: str | None = None
+    all: bool = False
+
+
 class EngineStopParams(Params, frozen=True, kw_only=True):
     when: Literal["now", "idle"]
 

@@ -64,10 +64,10 @@ class Box(Struct, frozen=True):
         """Its workspace by the path that a command in it sees."""
         return self.settings.docker.workdir if self.backend is Backend.DOCKER else self.workspace
 
-    def shows(self, real: str) -> bool:
-        """Whether a real path of this machine may be read from within, besides the workspace."""
+    def shows(self, path: str) -> bool:
+        """Whether it names something in the agent's workspace, and that may be read."""
         readable = self.access is WorkspaceAccess.READ
-        return readable and _below(real, self.agent_workspace) is not None
+        return readable and _below(path, self.agent_workspace) is not None
 
     def outside(self, path: str) -> str:
         """What a path of a container means to the file tools; other paths stay as they are."""

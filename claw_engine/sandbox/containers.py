@@ -6,10 +6,9 @@ Whatever the registry says, the container program is asked what is there. Knows 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -146,14 +145,14 @@ class Containers:
         client = {**cli.env, **marks}  # by which its process is known as the run's
         return Wrapped((cli.program, *inside), client, monitor=True, stop=stop)
 
-    @contextlib.contextmanager
-    def using(self, name: str) -> Iterator[None]:
-        """While a command starts or runs there: it is neither made anew nor pruned."""
+    def hold(self, name: str) -> Callable[[], None]:
+        """Keep a container from being made anew or pruned until the answer is called, once."""
         self._used[name] = self._used.get(name, 0) + 1
-        try:
-            yield
-        finally:
+
+        def let_go() -> None:
             self._used[name] -= 1
+
+        return let_go
 
     async def rows(self) -> Sequence[Entry]:
         """What the registry has, newest use first."""

@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 from msgspec import Struct
 
 from claw_engine.approvals.model import ApprovalKind
+from claw_engine.sandbox.box import WorkspaceAccess
 from claw_engine.tools import fileio
 from claw_engine.tools.base import ToolContext, ToolError, ToolResult
 from claw_engine.tools.edits import EditRefused, replace_once
@@ -81,7 +82,11 @@ class FileTool(ABC):
         given = str(args["path"]) if box is None else box.outside(str(args["path"]))
         if self.kind is not ApprovalKind.READ:
             refuse_in_look(ctx, f"{self.name} {given}")
-        guard = Guard(ctx.workspace, ctx.state_dir.root)
+            if box is not None and box.access is WorkspaceAccess.READ:
+                raise ToolError(f"{self.name}: files are read-only in this sandbox.")
+        shown = box is not None and self.kind is ApprovalKind.READ and box.shows(given)
+        folder = Path(box.agent_workspace) if box is not None and shown else ctx.workspace
+        guard = Guard(folder, ctx.state_dir.root)
         changed = False
         while True:
             try:
@@ -109,8 +114,6 @@ class FileTool(ABC):
         """None when it may be done; else the result that says why not."""
         ctx, target = call.ctx, call.target
         if (box := ctx.standing.box) is not None:
-            if self.kind is ApprovalKind.READ and box.shows(str(target.real)):
-                return None
             raise ToolError(f"{target.given} is outside the sandbox ({box.workdir}).")
         if ctx.settings.tools.fs.workspace_only:
             raise ToolError(f"{target.given} is outside the workspace ({ctx.workspace}).")

@@ -15,6 +15,7 @@ from claw_engine.gateway.methods import (
     models,
     permission,
     queue,
+    sandbox,
     sessions,
     standing,
     system,
@@ -26,7 +27,7 @@ from claw_engine.gateway.table import Method, MethodTable
 
 _FAMILIES = (
     system, sessions, chat, agent, lanes, queue, approvals, standing, models, config, permission,
-    engine, tools,
+    engine, tools, sandbox,
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ everything. Knows the boxes of the sandbox room; which backend carries one is th
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from claw_engine.approvals.policy import Ask, ExecPolicy, PermissionMode, Security
 from claw_engine.errors import ClawError
@@ -40,6 +40,10 @@ class Boxed:
     def label(self) -> str:
         """What the approval card says."""
         return self._box.backend.value if self._box.backend is not None else "none"
+
+    def hold(self) -> Callable[[], None]:
+        """Its container is kept as it is until the answer is called, once."""
+        return self._boxes.containers.hold(self._box.name)
 
     async def ready(self) -> None:
         """Have the box ready. Raises ToolError when nothing can run in it."""

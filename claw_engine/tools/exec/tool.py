@@ -118,6 +118,8 @@ class ExecTool:
         running: Running | None = None
         try:
             running = await start(ctx.world, job, ctx.output)
+            if isinstance(confinement, Boxed):
+                running.on_end(confinement.hold())
             ran = await attend(ctx.world, running, ctx.scope, call.yield_s)
             if ran is None:
                 return await self._leave(running, cleared, call, ctx)
