@@ -11,12 +11,15 @@ from claw_tui.recovering import Recovering
 from claw_tui.screens.page import Page
 from claw_tui.store import cmdline
 from claw_tui.store.blocks import BlockKind, summarize_args
+from claw_tui.store.modes import SURE
 from claw_tui.store.store import Link, Pane
 from claw_tui.store.wire import flag, texts
 from claw_tui.widgets.composer import Composer
 from claw_tui.widgets.sessions import SessionList
 
 if TYPE_CHECKING:
+    from textual.strip import Strip
+
     from claw_tui.screens.main import MainScreen
 
 TWICE_SECONDS = 2.0
@@ -69,6 +72,44 @@ class Actions(Recovering):
     async def action_type(self) -> None:
         await self.action_view("1")
         self.main.type()
+
+    def action_mode(self) -> None:
+        """The permission mode: choose, and confirm; `full` twice."""
+        from claw_tui.screens.ask import ArmedPage
+        from claw_tui.screens.choose import ChoicePage
+        from claw_tui.widgets.modepaint import mode_choices, sure_lines
+
+        if self.store.engine.methods and "permission.set" not in self.store.engine.methods:
+            self.refuse("this gateway has no permission modes")
+            return
+        now = self.store.engine.permission
+        choices, index = mode_choices(now)
+
+        def done(yes: bool | None) -> None:
+            name = page.chosen
+            if not yes:
+                return
+            if name == now and name != "full":
+                self.refuse(f"the mode is {name} already")
+            elif name == "full":
+                self.push_screen(ArmedPage("mode:sure", SURE[0], sure), sure_done)
+            else:
+                self.go(lambda: self.set_mode(name))
+
+        def sure(width: int) -> list[Strip]:
+            return sure_lines(width, self.ink)
+
+        def sure_done(yes: bool | None) -> None:
+            if yes:
+                self.go(lambda: self.set_mode("full"))
+
+        page = ChoicePage("mode", "Permission mode", choices, index=index)
+        self.push_screen(page, done)
+
+    async def set_mode(self, name: str) -> None:
+        answer = await self.link.call("permission.set", {"mode": name})
+        if answer is not None:
+            self.store.set_permission(answer)
 
     def action_keys(self) -> None:
         from claw_tui.screens.help import HelpPage

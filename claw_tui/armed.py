@@ -95,6 +95,12 @@ class Gatekeeper:
     def armed(self) -> bool:
         return self.state.armed(self.clock.monotonic(), self.gate.backlog)
 
+    def armed_for(self, subject: str) -> bool:
+        """Whether a key may decide about this subject: one that comes now, or the one that is
+        being handled."""
+        state = self.state
+        return state.grant == subject or (state.card == subject and self.armed())
+
     def why_not(self) -> str:
         """Why the key just pressed decided nothing."""
         why = self.state.why_not(self.clock.monotonic(), self.gate.backlog)

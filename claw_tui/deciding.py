@@ -3,12 +3,13 @@ has passed the arming rule before it gets here, or passes it on one of these pag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from functools import partial
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from claw_tui.store.rules import rules_from
+from claw_tui.store.sanitize import line
 from claw_tui.store.store import Pane
-from claw_tui.store.wire import Json, obj, text
+from claw_tui.store.wire import Json, flag, obj, objs, text
 from claw_tui.terminal.display import PaintingApp
 
 if TYPE_CHECKING:
@@ -56,17 +57,19 @@ class Deciding(PaintingApp[str]):
         self.push_screen(Prompt("Filter", needle, "! inverts · empty: all · esc back"), done)
 
     async def on_approvals_screen_wanted(self, message: ApprovalsScreen.Wanted) -> None:
+        deciding = message.verb in ("allow", "deny", "reason", "always")
+        ids = self._sealed(message.card) if deciding else []
         match message.verb:
             case "later":
                 await self.action_view("1")
             case "allow":
-                self.go(lambda: self.resolve(message.card, "allow-once"))
+                self.go(lambda: self.resolve(ids, {"decision": "allow-once"}))
             case "deny":
-                self.go(lambda: self.resolve(message.card, "deny"))
+                self.go(lambda: self.resolve(ids, {"decision": "deny"}))
             case "reason":
-                self._deny_with_reason(message.card)
+                self._deny_with_reason(ids)
             case "always":
-                self._always_page(message.card)
+                self._always_page(message.card, ids)
             case "batch":
                 self._batch_page()
             case "undo":
@@ -74,32 +77,56 @@ class Deciding(PaintingApp[str]):
             case _:
                 self._queue_filter()
 
-    async def resolve(self, card: str, decision: str, reason: str = "") -> None:
-        params = {"id": card, "decision": decision}
-        if reason:
-            params["reason"] = reason
-        answer = await self.link.call("exec.approval.resolve", params)
-        if answer is None:
-            self.keeper.again()
+    def _sealed(self, card_id: str) -> list[str]:
+        """The requests on a card that is being decided; later ones open a card of their own."""
+        card = self.store.queue.cards.get(card_id)
+        if card is None:
+            return []
+        card.sealed = True
+        return card.ids
+
+    async def resolve(self, ids: Sequence[str], answer: Mapping[str, object]) -> None:
+        """One answer to all requests of a card. What somebody else was faster with is said."""
+        ids = [one for one in ids if one in self.store.queue.pending]
+        self.store.queue.mine.update(ids)
+        if len(ids) > 1 and "exec.approval.resolveMany" in self.store.engine.methods:
+            params = {"ids": ids, **answer}
+            found = await self.link.call("exec.approval.resolveMany", params)
+            rows = objs(found.get("results")) if found is not None else []
         else:
-            self.store.queue.resolved(_decided(answer, card, decision, reason))
+            rows = []
+            for one in ids:
+                found = await self.link.call("exec.approval.resolve", {"id": one, **answer})
+                if found is not None:
+                    rows.append({"id": one, "ok": True, **found})
+        for row in rows:
+            if flag(row, "ok"):
+                self.store.queue.resolved(_decided(row, text(row, "id"), answer))
+            else:
+                problem = text(obj(row.get("error")), "message")
+                self.store.notice("error", f"exec.approval.resolve: {problem}")
+        left = set(ids) - {text(row, "id") for row in rows if flag(row, "ok")}
+        self.store.queue.mine -= left
+        if left or not ids:
+            self.keeper.again()
         self.store.mark(*Pane)
 
     async def take_back(self, rule_id: str) -> None:
         """Remove a standing rule, and say which one it was."""
         answer = await self.link.call("exec.approvals.remove", {"id": rule_id})
         if answer is not None:
-            rule = obj(answer.get("rule"))
-            self.store.notice(
-                "info",
-                f"rule removed: {text(rule, 'pattern')}",
-                hint=f"agent {text(rule, 'agentId', 'main')} is asked again",
-            )
+            gone = rules_from({name: [answer.get(name[:-1])] for name in ("rules", "grants")})
+            for rule in gone:
+                self.store.notice(
+                    "info",
+                    f"{'grant' if rule.grant else 'rule'} removed: {rule.label}",
+                    hint=f"agent {rule.agent} is asked again",
+                )
         left = await self.link.call("exec.approvals.rules")
         if left is not None:
             self.store.set_rules(left)
 
-    def _deny_with_reason(self, card: str) -> None:
+    def _deny_with_reason(self, ids: list[str]) -> None:
         from claw_tui.screens.ask import Prompt
 
         def done(reason: str | None) -> None:
@@ -107,7 +134,8 @@ class Deciding(PaintingApp[str]):
                 self.keeper.again()
                 self.store.mark(*Pane)
             else:
-                self.go(lambda: self.resolve(card, "deny", reason.strip()))
+                answer = {"decision": "deny", "reason": reason.strip()}
+                self.go(lambda: self.resolve(ids, answer))
 
         self.push_screen(
             Prompt(
@@ -118,26 +146,25 @@ class Deciding(PaintingApp[str]):
             done,
         )
 
-    def _always_page(self, card_id: str) -> None:
-        from claw_tui.screens.ask import ArmedPage
-        from claw_tui.widgets.cardpaint import always_lines
+    def _always_page(self, card_id: str, ids: list[str]) -> None:
+        from claw_tui.screens.choose import ChoicePage
+        from claw_tui.widgets.choicepaint import grant_choices, grant_params
 
-        card = self.store.queue.pending.get(card_id)
-        if card is None or card.always.refusal:
+        card = self.store.queue.cards.get(card_id)
+        if card is None:
             return
+        item = card.head
+        choices = grant_choices(item)
+        refusal = item.always.refusal
+        head = f"No rule: {line(refusal)}." if refusal and choices else ""
 
         def done(yes: bool | None) -> None:
             if yes:
-                self.go(lambda: self.resolve(card_id, "allow-always"))
+                answer = grant_params(item, page.chosen)
+                self.go(lambda: self.resolve(ids, answer))
 
-        self.push_screen(
-            ArmedPage(
-                f"always:{card_id}",
-                "Allow always?",
-                lambda width: always_lines(card, width, self.ink),
-            ),
-            done,
-        )
+        page = ChoicePage(f"always:{card.subject}", "Allow more than once?", choices, head=head)
+        self.push_screen(page, done)
 
     def _batch_page(self) -> None:
         from claw_tui.screens.ask import ArmedPage
@@ -145,17 +172,17 @@ class Deciding(PaintingApp[str]):
 
         queue = self.store.queue
         cards = [card for card in queue.ordered() if card.id in queue.marked]
+        ids = [one for card in cards for one in self._sealed(card.id)]
 
         def done(yes: bool | None) -> None:
-            for card in cards if yes else ():
-                if card.id in queue.pending:
-                    self.go(partial(self.resolve, card.id, "allow-once"))
+            if yes:
+                self.go(lambda: self.resolve(ids, {"decision": "allow-once"}))
 
-        subject = "batch:" + ",".join(card.id for card in cards)
+        subject = "batch:" + ",".join(ids)
         self.push_screen(
             ArmedPage(
                 subject,
-                f"{len(cards)} marked requests",
+                f"{len(ids)} marked requests",
                 lambda width: batch_lines(cards, width, self.ink),
             ),
             done,
@@ -169,9 +196,10 @@ class Deciding(PaintingApp[str]):
             self.prompt_filter(page.needle, page.filter)
 
 
-def _decided(answer: Json, card: str, decision: str, reason: str) -> Json:
+def _decided(row: Json, card: str, answer: Mapping[str, object]) -> Json:
     """The record of the answer, or what we know of it from a gateway that returns none."""
-    record = answer.get("record")
+    record = row.get("record")
     if isinstance(record, dict):
         return record
-    return {"id": card, "decision": decision, "reason": reason, "resolvedBy": "you"}
+    reason = text(answer, "reason")
+    return {"id": card, "decision": answer["decision"], "reason": reason, "resolvedBy": "you"}

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 class Key(Struct, frozen=True):
     """`where`: any (also while typing), type, nav, pane (view 1), list, talk (conversation),
     card, queue (view 8), rows (pages with a list), runs (interrupted ones), ask (pages that
-    take `y`)."""
+    take `y`), choose (those with choices)."""
 
     id: str
     keys: str
@@ -117,6 +117,7 @@ KEYS = (
         "nav",
         "mouse",
     ),
+    Key("nav.mode", "m", "m", "permission mode", "what runs without asking", "nav", "mode"),
     Key("nav.command", "colon", ":", "command", "command line", "nav", "command"),
     Key("nav.help", "question_mark", "?", "all keys", "all keys", "nav", "keys"),
     Key("nav.quit", "q", "q", "quit", "quit dialog", "nav", "ask_quit"),
@@ -206,7 +207,7 @@ KEYS = (
         "queue",
         "section(-1)",
     ),
-    Key("rules.undo", "u", "u", "undo", "take the selected rule back", "queue", "undo"),
+    Key("rules.undo", "u", "u", "undo", "take the selected rule or grant back", "queue", "undo"),
     Key("rows.down", "j,down", "j", "down", "down", "rows", "move(1)"),
     Key("rows.up", "k,up", "k", "up", "up", "rows", "move(-1)"),
     Key("rows.top", "g,home", "g", "first", "first", "rows", "edge(-1)"),
@@ -220,6 +221,8 @@ KEYS = (
     Key("ask.yes", "y", "y", "yes", "do it", "ask", "yes"),
     Key("ask.scroll_down", "pagedown", "pgdn", "scroll", "scroll", "ask", "scroll(1)"),
     Key("ask.scroll_up", "pageup", "pgup", "scroll", "scroll", "ask", "scroll(-1)"),
+    Key("choose.down", "j,down", "j", "next", "next choice", "choose", "choose(1)"),
+    Key("choose.up", "k,up", "k", "previous", "previous choice", "choose", "choose(-1)"),
     Key("ask.no", "escape,n", "esc", "back", "back; nothing is decided", "ask", "no"),
 )
 

@@ -109,6 +109,7 @@ class LinkTask:
         self.store.set_approval_history(await self._maybe("approval.history", {"limit": 100}))
         self.store.set_interrupted(await self._maybe("runs.interrupted", {}))
         self.store.set_rules(await self._maybe("exec.approvals.rules", {}))
+        self.store.set_permission(await self._maybe("permission.get", {}))
         await self.load_history(self.store.selected)
 
     async def load_history(self, key: str) -> None:
@@ -135,5 +136,7 @@ class LinkTask:
             self.store.set_sessions(await self._maybe("sessions.list", {"limit": 1000}))
         if "interrupted" in wanted:
             self.store.set_interrupted(await self._maybe("runs.interrupted", {}))
+        if "permission" in wanted:
+            self.store.set_permission(await self._maybe("permission.get", {}))
         if "rules" in wanted:
             self.store.set_rules(await self._maybe("exec.approvals.rules", {}))

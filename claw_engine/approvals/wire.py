@@ -38,6 +38,7 @@ def record_to_wire(record: ApprovalRecord) -> dict[str, object]:
         "refusal": refusal,
         "offers": [offer_to_wire(offer) for offer in grants.offers(record.ask)],
     }
+    request["bindingId"] = grants.binding_id(record.ask)
     payload["grantId"] = record.grant or None
     return payload
 

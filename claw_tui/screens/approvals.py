@@ -14,8 +14,9 @@ from textual.message import Message
 
 from claw_tui.armed import Gatekeeper
 from claw_tui.keymap import bindings
-from claw_tui.screens.page import Page
-from claw_tui.store.approvals import Approval
+from claw_tui.screens.sections import ListedSections
+from claw_tui.store.approval import Approval
+from claw_tui.store.approvals import Card
 from claw_tui.store.sanitize import line
 from claw_tui.store.store import Pane
 from claw_tui.store.words import countdown
@@ -33,7 +34,6 @@ from claw_tui.widgets.host import host
 from claw_tui.widgets.lineview import set_title
 from claw_tui.widgets.queue import HistoryList, QueueList
 from claw_tui.widgets.rowlist import RowList
-from claw_tui.widgets.rules import rule_lines, rule_rows
 
 QUEUE_LINES = 5
 """Lines of the queue beside a card on a small screen; more on a large one."""
@@ -50,7 +50,7 @@ class HasKeeper(Protocol):
     keeper: Gatekeeper
 
 
-class ApprovalsScreen(Page):
+class ApprovalsScreen(ListedSections):
     CSS_PATH = "approvals.tcss"
     BINDINGS = [*bindings("card"), *bindings("queue")]  # noqa: RUF012 - Textual's
     view = "8"
@@ -71,7 +71,6 @@ class ApprovalsScreen(Page):
         self.details = False
         self.section = "queue"
         self._index = 0
-        self._rule = 0
 
     @property
     def pane_name(self) -> str:
@@ -89,7 +88,7 @@ class ApprovalsScreen(Page):
             yield CardKeys("keys")
         yield Lines("warning")
         yield HistoryList("history")
-        yield RowList("rules", "nothing is allowed for good: w on a card makes a rule")
+        yield RowList("rules", "nothing runs unasked: w on a card makes a rule or a grant")
         yield Lines("rule")
         said = ToastBar(id="said")
         said.said_only = True
@@ -108,13 +107,14 @@ class ApprovalsScreen(Page):
             self._show()
         return False
 
-    def card(self) -> Approval | None:
-        return host(self).store.queue.pending.get(self.selected)
+    def card(self) -> Card | None:
+        return host(self).store.queue.cards.get(self.selected)
 
     def _show(self) -> None:
         queue = self.section == "queue"
-        for name, section in (("rules", "rules"), ("rule", "rules"), ("said", "rules")):
-            self.query_one(f"#{name}").display = self.section == section
+        self.query_one("#rules").display = self.section == "rules"
+        for name in ("rule", "said"):
+            self.query_one(f"#{name}").display = not queue
         if queue:
             self._show_queue()
             return
@@ -122,47 +122,34 @@ class ApprovalsScreen(Page):
             self.query_one(f"#{name}").display = False
         if self.app.screen is self:
             self.keeper.select(None)  # no card on the screen, none to decide about
-        history = self.query_one(HistoryList)
-        history.display = self.section == "history"
+        self.query_one(HistoryList).display = self.section == "history"
         if self.section == "rules":
             self._show_rules()
-            return
-        history.styles.height = "1fr"
-        set_title(history, "Decided", "")
-        history.show(host(self).store.queue.history)
-
-    def _show_rules(self) -> None:
-        rules, ink = host(self).store.rules, host(self).ink
-        self._rule = max(0, min(self._rule, len(rules) - 1))
-        listed, detail = self.query_one(RowList), self.query_one("#rule", Lines)
-        set_title(listed, "Rules: what runs unasked", str(len(rules)) if rules else "")
-        listed.show(rule_rows(rules, self.size.width - 4, ink), self._rule)
-        detail.display = bool(rules)
-        if rules:
-            set_title(detail, "This rule")
-            lines = rule_lines(rules[self._rule], self.size.width - 6, ink)
-            detail.show(lines)
-            detail.styles.height = min(len(lines), self.size.height // 2) + 2
+        else:
+            self._show_history()
         self.query_one(ToastBar).refresh()
 
     def _show_queue(self) -> None:
         store = host(self).store
         rows = store.queue.ordered(self.needle)
         self._keep_selection(rows)
+        folded = len(store.queue.pending)
         room = self.size.height - 2 - (1 if self.query_one(Banner).display else 0)
         queue, history = self.query_one(QueueList), self.query_one(HistoryList)
         frame = self.query_one("#card", Vertical)
         listed = min(len(rows), QUEUE_LINES if room < 30 else 12)
         card = self.card()
         warned = self._warning()
-        tight = card is not None and self._tight(card, room - warned - listed - 2)
+        tight = card is not None and self._tight(card.head, room - warned - listed - 2)
         if tight:
             listed = min(listed, 2 if room >= 20 else 1)
         queue.display = bool(rows)
         queue.styles.height = listed + 2
-        set_title(queue, "Approvals", f"/ {self.needle}" if self.needle else "")
+        many = f"Approvals: {folded} requests" if folded > len(store.queue.cards) else "Approvals"
+        set_title(queue, many, f"/ {self.needle}" if self.needle else "")
         queue.show(rows, self._index)
-        self.keeper.select(card.id if card and self.app.screen is self else self.keeper.state.card)
+        here = card is not None and self.app.screen is self
+        self.keeper.select(card.subject if card and here else self.keeper.state.card)
         frame.display = card is not None
         used = warned + (listed + 2 if rows else 0)
         if card is not None:
@@ -173,13 +160,13 @@ class ApprovalsScreen(Page):
         set_title(history, "Decided", "" if rows else "nothing waits for you")
         history.show(store.queue.history)
 
-    def _keep_selection(self, rows: list[Approval]) -> None:
-        ids = [item.id for item in rows]
-        if self.selected in ids:
-            self._index = ids.index(self.selected)
+    def _keep_selection(self, rows: list[Card]) -> None:
+        place = host(self).store.queue.place(self.selected, self.needle)
+        if place is not None:
+            self._index = place
             return
-        self._index = max(0, min(self._index, len(ids) - 1))
-        self.selected = ids[self._index] if ids else ""
+        self._index = max(0, min(self._index, len(rows) - 1))
+        self.selected = rows[self._index].id if rows else ""
         self.details = False
 
     def _tight(self, card: Approval, room: int) -> bool:
@@ -191,9 +178,9 @@ class ApprovalsScreen(Page):
         parts = len(part_lines(card, width, ink, details=False)) + 1
         return fixed + min(command, READING_LINES) + parts > room
 
-    def _show_card(self, card: Approval, total: int, room: int, tight: bool) -> int:
+    def _show_card(self, shown: Card, total: int, room: int, tight: bool) -> int:
         """Fill the card into at most `room` lines; returns the lines it takes."""
-        ink, width = host(self).ink, self.size.width - 5
+        ink, width, card = host(self).ink, self.size.width - 5, shown.head
         gap = 0 if tight else 1
         why = why_lines(card, width, ink, 1) if tight else why_lines(card, width, ink)
         foot = foot_lines(card, width, ink)
@@ -207,20 +194,20 @@ class ApprovalsScreen(Page):
         height = max(1, min(len(command_rows), left - parts_height))
         self.query_one("#why", Lines).show(why)
         command, parts = self._halves()
-        command.present(card.id, command_rows, height)
+        command.present(shown.subject, command_rows, height)
         parts.display = bool(part_rows)
-        parts.present(card.id, part_rows, parts_height)
+        parts.present(shown.subject, part_rows, parts_height)
         self.query_one("#foot", Lines).show(foot)
         if self.seen:
-            host(self).store.queue.viewed.add(card.id)
+            host(self).store.queue.viewed.add(shown.id)
         keys = self.query_one(CardKeys)
-        keys.card, keys.seen = card, self.seen
+        keys.card, keys.seen = shown, self.seen
         keys.refresh()
         frame = self.query_one("#card", Vertical)
         frame.styles.height = height + parts_height + fixed
         frame.set_class(card.dangerous, "-danger")
         frame.set_class(tight, "-tight")
-        self._frame_words(card, total)
+        self._frame_words(shown, total)
         return height + parts_height + fixed
 
     def _halves(self) -> tuple[ArmedLines, ArmedLines]:
@@ -232,11 +219,12 @@ class ApprovalsScreen(Page):
         command, parts = self._halves()
         return command.seen and (parts.seen or not parts.lines)
 
-    def _frame_words(self, card: Approval, total: int) -> None:
-        frame = self.query_one("#card", Vertical)
+    def _frame_words(self, shown: Card, total: int) -> None:
+        frame, card = self.query_one("#card", Vertical), shown.head
         left = f" {countdown(card.left_ms(host(self).clock.now_ms()))} left"
         title = clip(
-            line(card_title(card, self._index + 1, total)), self.size.width - 9 - len(left)
+            line(card_title(card, self._index + 1, total, shown.count)),
+            self.size.width - 9 - len(left),
         )
         gap = max(1, self.size.width - 7 - len(title) - len(left))
         frame.border_title = Content(f"{title} {'─' * gap}{left}")
@@ -283,7 +271,7 @@ class ApprovalsScreen(Page):
         if self.section != "rules":
             host(self).refuse("u takes a rule back: tab to the rules")
         elif not rules:
-            host(self).refuse("there is no rule to take back")
+            host(self).refuse("there is no rule or grant to take back")
         else:
             self.post_message(self.Wanted("undo", rules[self._rule].id))
 
@@ -293,7 +281,8 @@ class ApprovalsScreen(Page):
             self._show()
             return
         if self.section == "history":
-            self.query_one(HistoryList).scroll_relative(y=step, animate=False)
+            self._past += step
+            self._show()
             return
         rows = host(self).store.queue.ordered(self.needle)
         if rows:
@@ -307,9 +296,9 @@ class ApprovalsScreen(Page):
         return self.section == "queue" or not of_a_card
 
     def action_scroll_card(self, step: int) -> None:
-        if self.section == "history":
-            history = self.query_one(HistoryList)
-            history.scroll_relative(y=step * max(1, history.size.height - 1), animate=False)
+        if self.section != "queue":
+            listed = self.query_one(HistoryList if self.section == "history" else RowList)
+            self.action_move(step * max(1, listed.size.height - 1))
             return
         command, parts = self._halves()
         first = command.below > 0 if step > 0 else parts.scroll_offset.y == 0
@@ -347,12 +336,14 @@ class ApprovalsScreen(Page):
         card = self.card()
         if card is None:
             host(self).refuse("nothing waits")
-        elif card.always.refusal:
-            host(self).refuse(f"always is not offered: {card.always.refusal}")
-        elif not card.always.patterns:
-            host(self).refuse("always is not offered for this request")
-        else:
+            return
+        item = card.head
+        if item.always.patterns or item.offers:
             self.post_message(self.Wanted("always", card.id))
+        else:
+            why = item.always.refusal or item.no_grants
+            reason = f"always is not offered: {why}" if why else ""
+            host(self).refuse(reason or "always is not offered for this request")
 
     def action_later(self) -> None:
         if self.details:
@@ -374,7 +365,8 @@ class ApprovalsScreen(Page):
         if verb == "allow" and not self.seen:
             host(self).refuse(UNSEEN)
             return
-        if self.keeper.take(self.selected):
-            self.post_message(self.Wanted(verb, self.selected))
+        card = self.card()
+        if card is not None and self.keeper.take(card.subject):
+            self.post_message(self.Wanted(verb, card.id))
         else:
             host(self).refuse(self.keeper.why_not())

@@ -3,7 +3,7 @@ question, all keys, a view without an engine, a terminal that is too small."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar, cast
 
 from rich.style import Style
@@ -21,7 +21,7 @@ from claw_tui.screens.page import Page
 from claw_tui.store.sanitize import line
 from claw_tui.widgets.bars import Banner, HintBar, StatusBar
 from claw_tui.widgets.card import ArmedLines, HasKeeper, Lines
-from claw_tui.widgets.cells import clip, spans, wrap
+from claw_tui.widgets.cells import Span, clip, spans, wrap
 from claw_tui.widgets.host import host
 from claw_tui.widgets.lineview import set_title
 
@@ -35,7 +35,7 @@ class ArmedPage(ModalScreen[bool]):
     """Shows lines about a subject and takes `y` once they were seen (the arming rule)."""
 
     CSS_PATH = "ask.tcss"
-    BINDINGS = bindings("ask")
+    BINDINGS: ClassVar[list[BindingType]] = bindings("ask")
     AUTO_FOCUS = ""
 
     def __init__(self, subject: str, title: str, painter: Painter) -> None:
@@ -43,6 +43,11 @@ class ArmedPage(ModalScreen[bool]):
         self.subject = subject
         self._title_words = title
         self._painter = painter
+
+    @property
+    def extra_keys(self) -> Sequence[Span]:
+        """More keys than `y` and `esc`, for the last line."""
+        return ()
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
@@ -75,6 +80,7 @@ class ArmedPage(ModalScreen[bool]):
                         (" yes, do it   ", ink("text" if armed else "faint")),
                         ("esc", ink("key", "b")),
                         (" back", ink("text")),
+                        *self.extra_keys,
                     ]
                 )
             ]

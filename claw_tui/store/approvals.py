@@ -1,121 +1,86 @@
-"""The approval queue as the console sees it: pending requests in order of arrival, a short
-history, and what the operator has viewed and marked. Decides nothing by itself."""
+"""The approval queue as the console sees it: pending requests in order of arrival, folded into
+cards, a short history, and what the operator has viewed and marked. Decides nothing by itself.
+
+Nothing here that is asked for each frame costs more with a longer queue."""
 
 from __future__ import annotations
 
-from msgspec import Struct, field
+import heapq
+from collections.abc import Callable
 
-from claw_tui.store.wire import EMPTY, Json, num, obj, objs, text, texts
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from claw_tui.store.approval import Approval, approval_from, ran_from
+from claw_tui.store.wire import EMPTY, Json, obj, text
 
 HISTORY = 200
 """Decided requests kept for view 8."""
 
 
-class Segment(Struct, frozen=True):
-    text: str
-    argv: tuple[str, ...]
-    resolved: str
-    rule: str
-    why: str
-    risks: tuple[str, ...]
+class Card(Struct):
+    """Requests that look the same, as one row and one card. `joined` counts all that ever came
+    in; a sealed card takes no more: what is decided is what was counted."""
 
-
-class Always(Struct, frozen=True):
-    patterns: tuple[str, ...] = ()
-    refusal: str = ""
-    matches: tuple[str, ...] = ()
-    """Which of the last 100 commands these patterns would have matched."""
-
-
-class Approval(Struct, frozen=True):
     id: str
-    created_ms: int
-    expires_ms: int
-    status: str
-    decision: str
-    by: str
-    reason: str
-    decided_ms: int
-    kind: str
-    command: str
-    cwd: str
-    host: str
-    sandbox: str
-    agent: str
-    session: str
-    run_id: str
-    tool_call_id: str
-    why: str
-    env: tuple[str, ...]
-    redirections: tuple[str, ...]
-    reasons: tuple[str, ...]
-    segments: tuple[Segment, ...]
-    always: Always
+    picture: Approval
+    members: dict[str, Approval] = field(default_factory=dict)
+    joined: int = 0
+    sealed: bool = False
 
     @property
-    def dangerous(self) -> bool:
-        """Whether any part carries a risk the engine names; such a card is never marked."""
-        return any(segment.risks for segment in self.segments)
+    def head(self) -> Approval:
+        """The member that waits longest; the bare picture once all have left."""
+        return next(iter(self.members.values()), self.picture)
 
-    def left_ms(self, now_ms: int) -> int:
-        return max(0, self.expires_ms - now_ms)
+    @property
+    def count(self) -> int:
+        return len(self.members)
 
+    @property
+    def ids(self) -> list[str]:
+        return list(self.members)
 
-def approval_from(raw: Json) -> Approval:
-    """A record (or an OpenClaw request, which has fewer fields) from the wire."""
-    request = obj(raw.get("request"))
-    always = obj(request.get("always"))
-    return Approval(
-        text(raw, "id"),
-        num(raw, "createdAtMs"),
-        num(raw, "expiresAtMs"),
-        text(raw, "status", "pending"),
-        text(raw, "decision"),
-        text(raw, "resolvedBy"),
-        text(raw, "reason"),
-        num(raw, "decidedAtMs"),
-        text(request, "kind", "exec"),
-        text(request, "command"),
-        text(request, "cwd"),
-        text(request, "host", "gateway"),
-        text(request, "sandbox", "none"),
-        text(request, "agentId", "main"),
-        text(request, "sessionKey"),
-        text(request, "runId"),
-        text(request, "toolCallId"),
-        text(request, "why"),
-        texts(request, "envChanges"),
-        texts(request, "redirections"),
-        texts(request, "reasons"),
-        tuple(_segment(item) for item in objs(request.get("segments"))),
-        Always(texts(always, "patterns"), text(always, "refusal"), texts(always, "recentMatches")),
-    )
-
-
-def _segment(raw: Json) -> Segment:
-    return Segment(
-        text(raw, "text"),
-        texts(raw, "argv"),
-        text(raw, "resolved"),
-        text(raw, "rule"),
-        text(raw, "why"),
-        texts(raw, "risks"),
-    )
+    @property
+    def subject(self) -> str:
+        """What the arming rule knows this card by: another one after a request has joined."""
+        return self.id if self.joined == 1 else f"{self.id}\N{MULTIPLICATION SIGN}{self.joined}"
 
 
 class Queue(Struct):
     pending: dict[str, Approval] = field(default_factory=dict)
+    cards: dict[str, Card] = field(default_factory=dict)
+    """Cards by the id of their first request, the oldest first."""
     history: list[Approval] = field(default_factory=list)
     viewed: set[str] = field(default_factory=set)
     marked: set[str] = field(default_factory=set)
     rung: set[str] = field(default_factory=set)
+    mine: set[str] = field(default_factory=set)
+    """Requests this console has answered."""
+    armed: Callable[[str], bool] = lambda subject: False
+    """Whether a key may decide about this subject at this moment."""
+    _card_of: dict[str, str] = field(default_factory=dict)
+    _open: dict[Approval, str] = field(default_factory=dict)
+    _due: list[tuple[int, str]] = field(default_factory=list)
+    _listed: dict[str, list[Card]] = field(default_factory=dict)
+    _places: dict[str, int] = field(default_factory=dict)
+    _placed: str | None = None
+
+    # ── what the engine tells ───────────────────────────────────────────────────────────────
 
     def requested(self, raw: Json) -> bool:
         """Take a new request; True when the bell has not rung for it yet."""
         approval = approval_from(raw)
         if not approval.id:
             return False
+        known = self._card_of.get(approval.id)
         self.pending[approval.id] = approval
+        if known is not None:
+            self.cards[known].members[approval.id] = approval
+        else:
+            self._put(approval)
+        if approval.expires_ms:
+            heapq.heappush(self._due, (approval.expires_ms, approval.id))
         first = approval.id not in self.rung
         self.rung.add(approval.id)
         return first
@@ -123,8 +88,7 @@ class Queue(Struct):
     def resolved(self, raw: Json) -> Approval | None:
         """A decision or an expiry: the request leaves the queue. Returns what left it."""
         record = obj(raw.get("record")) or raw
-        known = self.pending.pop(text(record, "id"), None)
-        self.marked.discard(text(record, "id"))
+        known = self._take(text(record, "id"))
         if known is None and not record.get("request"):
             return None
         done = approval_from(record if record.get("request") else _joined(known, record))
@@ -134,15 +98,23 @@ class Queue(Struct):
         del self.history[HISTORY:]
         return known
 
+    def ran(self, raw: Json) -> None:
+        """What a decided request did is known now."""
+        for index, old in enumerate(self.history):
+            if old.id == text(raw, "id"):
+                self.history[index] = replace(old, ran=ran_from(obj(raw.get("ran"))))
+                return
+
     def replace(self, records: list[Json]) -> bool:
         """The whole list, after a (re)connection; True when something new is in it."""
         fresh = False
-        self.pending = {}
-        for raw in records:
+        for name in list(self.pending):
+            self._take(name, forget=False)
+        for raw in sorted(records, key=_age):
             if text(raw, "status", "pending") == "pending":
                 fresh = self.requested(raw) or fresh
-        self.marked &= set(self.pending)
-        self.viewed &= set(self.pending)
+        self.marked &= set(self.cards)
+        self.viewed &= set(self.cards)
         return fresh
 
     def replace_history(self, records: list[Json]) -> None:
@@ -151,31 +123,108 @@ class Queue(Struct):
         self.history = sorted(done, key=lambda a: a.decided_ms or a.expires_ms, reverse=True)
         del self.history[HISTORY:]
 
-    def ordered(self, needle: str = "") -> list[Approval]:
-        """Oldest first, optionally only those whose command, session or agent has `needle`."""
-        rows = sorted(self.pending.values(), key=lambda a: (a.created_ms, a.id))
-        if not needle:
-            return rows
-        low = needle.lower()
-        return [a for a in rows if low in f"{a.command} {a.session} {a.agent}".lower()]
+    # ── reading ─────────────────────────────────────────────────────────────────────────────
+
+    def ordered(self, needle: str = "") -> list[Card]:
+        """Cards, oldest first, optionally only those whose command, session or agent has
+        `needle`. The list is shared: read it only."""
+        found = self._listed.get(needle)
+        if found is None:
+            low = needle.lower()
+            found = [c for c in self.cards.values() if not low or low in _words(c.picture)]
+            self._listed = {"": self._listed[""]} if "" in self._listed else {}
+            self._listed[needle] = found
+            self._placed = None
+        return found
+
+    def place(self, card_id: str, needle: str = "") -> int | None:
+        """Where a card stands in `ordered(needle)`; None when it is not there."""
+        rows = self.ordered(needle)
+        if self._placed != needle:
+            self._places = {card.id: place for place, card in enumerate(rows)}
+            self._placed = needle
+        return self._places.get(card_id)
+
+    def first(self) -> Card | None:
+        """The card that waits longest."""
+        return next(iter(self.cards.values()), None)
 
     def shortest_ms(self, now_ms: int) -> int | None:
-        return min((a.left_ms(now_ms) for a in self.pending.values()), default=None)
+        """How long the request that expires next still waits."""
+        self._tidy()
+        return max(0, self._due[0][0] - now_ms) if self._due else None
 
-    def mark(self, approval_id: str) -> str:
+    def overdue(self, now_ms: int) -> list[Approval]:
+        """Requests whose time is over."""
+        out = []
+        self._tidy()
+        while self._due and self._due[0][0] <= now_ms:
+            out.append(self.pending[heapq.heappop(self._due)[1]])
+            self._tidy()
+        return out
+
+    def mark(self, card_id: str) -> str:
         """Toggle a mark; returns why not, or nothing."""
-        approval = self.pending.get(approval_id)
-        if approval is None:
+        card = self.cards.get(card_id)
+        if card is None:
             return "it is no longer waiting"
-        if approval_id in self.marked:
-            self.marked.discard(approval_id)
+        if card_id in self.marked:
+            self.marked.discard(card_id)
             return ""
-        if approval.dangerous:
+        if card.picture.dangerous:
             return "this one names a risk: it is decided alone"
-        if approval_id not in self.viewed:
+        if card_id not in self.viewed:
             return "look at the card first"
-        self.marked.add(approval_id)
+        self.marked.add(card_id)
         return ""
+
+    # ── inside ──────────────────────────────────────────────────────────────────────────────
+
+    def _put(self, approval: Approval) -> None:
+        picture = approval.picture()
+        card = self.cards.get(self._open.get(picture, ""))
+        if card is not None and not card.sealed and self.armed(card.subject):
+            card.sealed = True  # counted already: the next key decides exactly these
+        if card is None or card.sealed:
+            card = self.cards[approval.id] = Card(approval.id, picture)
+            self._open[picture] = approval.id
+            self._listed.clear()
+        card.members[approval.id] = approval
+        card.joined += 1
+        self._card_of[approval.id] = card.id
+
+    def _take(self, approval_id: str, *, forget: bool = True) -> Approval | None:
+        known = self.pending.pop(approval_id, None)
+        card = self.cards.get(self._card_of.pop(approval_id, ""))
+        if card is None:
+            return known
+        card.members.pop(approval_id, None)
+        if not card.members:
+            del self.cards[card.id]
+            if self._open.get(card.picture) == card.id:
+                del self._open[card.picture]
+            if forget:
+                self.marked.discard(card.id)
+                self.viewed.discard(card.id)
+            self._listed.clear()
+        return known
+
+    def _tidy(self) -> None:
+        while self._due:
+            expires, approval_id = self._due[0]
+            known = self.pending.get(approval_id)
+            if known is not None and known.expires_ms == expires:
+                return
+            heapq.heappop(self._due)
+
+
+def _age(raw: Json) -> tuple[int, str]:
+    created = raw.get("createdAtMs")
+    return (created if isinstance(created, int) else 0, text(raw, "id"))
+
+
+def _words(picture: Approval) -> str:
+    return f"{picture.command} {picture.session} {picture.agent}".lower()
 
 
 def _joined(known: Approval | None, record: Json) -> Json:

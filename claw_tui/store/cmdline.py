@@ -25,6 +25,7 @@ VERBS = (
     Verb("pause", "", "start no new runs", "P"),
     Verb("resume", "", "start runs again", "P"),
     Verb("approvals", "", "open the approval queue", "a"),
+    Verb("mode", "", "permission mode: what runs without asking", "m"),
     Verb("interrupted", "", "runs that a restart cut short"),
     Verb("notices", "", "everything that stands to be read, in full"),
     Verb("session", "KEY", "open a session"),

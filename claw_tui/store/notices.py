@@ -12,6 +12,8 @@ from claw_tui.store.wire import Json, flag, num, text
 KEPT = 200
 INTERRUPTED = "runs-interrupted"
 """Code of the notice that runs wait for a decision after a restart."""
+PERMISSION = "permission-mode"
+"""Code of the notices about the permission mode."""
 SHUTDOWN = "shutdown"
 """Code of our own words about an engine that leaves; true until it is back."""
 

@@ -1,5 +1,5 @@
 """The status line as data: segments with shorter forms, given up in a fixed order until the
-line fits. The waiting approvals and the connection are never given up. Pure."""
+line fits. The waiting approvals, the mode full and the connection are never given up. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 from claw_tui.store.sanitize import line
 from claw_tui.store.sessions import short_key
 from claw_tui.store.store import Link, Store
-from claw_tui.store.words import countdown
+from claw_tui.store.words import clock, countdown
 
 BYPASS_SHORT = "approvals can be bypassed"
 
@@ -35,6 +35,7 @@ GIVE_UP = (
     "where",
     "ctx",
     "waiting",
+    "full",
     "runs",
     "model",
 )
@@ -63,7 +64,8 @@ def segments(store: Store, now_ms: int, width: int, wide_bar: bool = False) -> l
 def _width(segs: list[Seg]) -> int:
     from rich.cells import cell_len  # only this function measures
 
-    shown = [cell_len(seg.shown) for seg in segs if seg.shown]
+    boxed = ("paused", "full")  # drawn with a space on either side
+    shown = [cell_len(seg.shown) + 2 * (seg.role in boxed) for seg in segs if seg.shown]
     return sum(shown) + 2 * max(0, len(shown) - 1)
 
 
@@ -73,7 +75,7 @@ def _all(store: Store, now_ms: int, wide_bar: bool) -> list[Seg]:
     session = line(short_key(store.selected))
     out = [Seg("where", [f"{host}·{session}", _cut(f"{host}·{session}", 16), _cut(session, 8)])]
     out.append(_model(store))
-    out.append(Seg("perm", [line(engine.permission)]))
+    out.append(_permission(store, now_ms))
     if engine.bypass:
         out.append(Seg("bypass", [f"⚠ {BYPASS_SHORT}", "⚠ bypassable"]))
     percent = store.context_percent()
@@ -97,6 +99,16 @@ def _all(store: Store, now_ms: int, wide_bar: bool) -> list[Seg]:
     if store.lanes.paused:
         out.append(Seg("paused", ["PAUSED"]))
     return out
+
+
+def _permission(store: Store, now_ms: int) -> Seg:
+    """The mode; `full` in words that never go away, with the time it ends."""
+    engine = store.engine
+    if engine.permission != "full":
+        return Seg("perm", [line(engine.permission)])
+    until = clock(engine.full_until_ms)
+    return Seg("full", [f"FULL: nothing asks until {until}" if until else "FULL: nothing asks",
+                        f"FULL until {until}" if until else "FULL"])  # fmt: skip
 
 
 def _model(store: Store) -> Seg:

@@ -16,6 +16,7 @@ from claw_tui.store.interrupted import Interrupted, interrupted_from
 from claw_tui.store.lanes import Lanes
 from claw_tui.store.notices import (
     INTERRUPTED,
+    PERMISSION,
     SHUTDOWN,
     Notice,
     added,
@@ -55,6 +56,8 @@ class Engine(Struct):
     model_error: str = ""
     context_window: int = 0
     permission: str = "guarded"
+    full_until_ms: int = 0
+    """When the mode full ends; 0 in any other mode."""
     bypass: str = ""
     methods: frozenset[str] = frozenset()
 
@@ -104,10 +107,14 @@ class Store(Struct):
                     self.bells += 1
                 self.mark(Pane.APPROVALS, Pane.STATUS, Pane.CONVERSATION)
             case "exec.approval.resolved":
-                self.queue.resolved(data)
-                if text(data, "decision") == "allow-always":
-                    self.refetch.add("rules")
+                self._decided(data)
                 self.mark(Pane.APPROVALS, Pane.STATUS, Pane.CONVERSATION)
+            case "exec.approval.ran":
+                self.queue.ran(data)
+                self.mark(Pane.APPROVALS)
+            case "exec.approvals.changed":
+                self.refetch.add("rules")
+                self.wake()
             case "lanes":
                 self.lanes.apply(data)
                 self.mark(Pane.LANES, Pane.STATUS)
@@ -121,6 +128,16 @@ class Store(Struct):
                 self.notice("warn", words, text(data, "reason"), code=SHUTDOWN)
             case _:
                 pass
+
+    def _decided(self, data: Json) -> None:
+        """A request ended; one that somebody else answered is said, so that nobody wonders."""
+        left = self.queue.resolved(data)
+        if text(data, "decision") == "allow-always":
+            self.refetch.add("rules")
+        who, how = text(data, "resolvedBy"), text(data, "decision")
+        if left is not None and how and left.id not in self.queue.mine:
+            words = {"allow-once": "allowed once", "allow-always": "allowed always"}
+            self.notice("info", f"{words.get(how, 'denied')} by {who}: {left.command}")
 
     def _trace(self, data: Json) -> None:
         key, run_id, kind = text(data, "sessionKey"), text(data, "runId"), text(data, "kind")
@@ -180,6 +197,7 @@ class Store(Struct):
         engine.model_error = text(model, "error")
         engine.context_window = num(model, "contextWindow", engine.context_window)
         engine.permission = text(status, "permissionMode", engine.permission)
+        engine.full_until_ms = num(status, "fullUntilMs", engine.full_until_ms)
         engine.bypass = text(status, "bypassWarning")
         self.lanes.apply(status)
         if "notices" in status:
@@ -230,13 +248,21 @@ class Store(Struct):
         self.interrupted = interrupted_from(payload)
         self.mark(Pane.STATUS, Pane.TOAST, Pane.RUNS)
 
+    def set_permission(self, payload: Json) -> None:
+        """The answer of `permission.get` and `permission.set`."""
+        if payload:
+            self.engine.permission = text(payload, "mode", self.engine.permission)
+            self.engine.full_until_ms = num(payload, "fullUntilMs")
+            self.engine.bypass = text(payload, "bypassWarning")
+            self.mark(*Pane)
+
     def set_rules(self, payload: Json) -> None:
         self.rules = rules_from(payload)
         self.mark(Pane.APPROVALS)
 
     def expire(self, now_ms: int) -> bool:
         """Drop requests whose time is over (the engine says so too, but it may be gone)."""
-        over = [a for a in self.queue.pending.values() if a.expires_ms and a.expires_ms <= now_ms]
+        over = self.queue.overdue(now_ms)
         for approval in over:
             self.queue.resolved({"id": approval.id, "status": "expired"})
         if over:
@@ -268,6 +294,8 @@ class Store(Struct):
         self.notices = added(self.notices, notice)
         if notice.code == INTERRUPTED:
             self.refetch.add("interrupted")
+        if notice.code == PERMISSION:
+            self.refetch.add("permission")
         self.mark(Pane.TOAST)
 
     def select(self, key: str) -> None:

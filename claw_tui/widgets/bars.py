@@ -50,6 +50,7 @@ class StatusBar(Bar):
             "model": ink("claw"),
             "model_error": ink("bad", "b"),
             "perm": ink("good"),
+            "full": ink("bad", "br"),
             "bypass": ink("warn"),
             "ctx": ink("muted"),
             "runs": ink("good", "b"),
@@ -62,7 +63,7 @@ class StatusBar(Bar):
         shown = segments(store, app.clock.now_ms(), width - 2, wide_bar=width >= 120)
         parts: list[Span] = [SPACE]
         for seg in shown:
-            text = f" {seg.shown} " if seg.role == "paused" else seg.shown
+            text = f" {seg.shown} " if seg.role in ("paused", "full") else seg.shown
             parts += [(text, pens[seg.role]), ("  ", Style.null())]
         return spans(parts[:-1])
 
@@ -126,16 +127,18 @@ class ToastBar(Bar):
     def draw(self, width: int) -> Strip:
         app = host(self)
         ink, store = app.ink, app.store
-        waiting = store.queue.ordered()
+        card = store.queue.first()
         notice = store.notices[-1] if store.notices else None
-        if waiting and not self.said_only and not (notice is not None and notice.level == "error"):
-            first = waiting[0]
+        if card and not self.said_only and not (notice is not None and notice.level == "error"):
+            first = card.head
+            many = f" ×{card.count}" if card.count > 1 else ""
             left = [
                 SPACE,
                 ("⏸ ", ink("warn", "b")),
                 (f"{line(first.kind)}  ", ink("warn")),
                 (reveal_line(first.command), ink("text")),
-                (f"   {line(short_key(first.session))}", ink("muted")),
+                (many, ink("warn", "b")),
+                (f"   {line(short_key(first.session) or first.client)}", ink("muted")),
             ]
             key = "a open " if app.facts().mode == "NAV" else "F2 open "
             wait = countdown(first.left_ms(app.clock.now_ms()))

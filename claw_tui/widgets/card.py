@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from claw_tui.armed import Gatekeeper
-from claw_tui.store.approvals import Approval
+from claw_tui.store.approvals import Card
 from claw_tui.widgets.bars import Bar
 from claw_tui.widgets.cells import Span, spans
 from claw_tui.widgets.host import host
@@ -103,7 +103,7 @@ class CardKeys(Bar):
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(id=name)
-        self.card: Approval | None = None
+        self.card: Card | None = None
         self.seen = False
         """Whether all of the card was on the screen; before that `y` is not obeyed."""
 
@@ -113,12 +113,13 @@ class CardKeys(Bar):
             return spans([])
         armed = cast(HasKeeper, self.app).keeper.armed()
         wide = width >= 92
+        many = f" all {card.count}" if card.count > 1 else ""
         keys = [
-            ("y", "once", True),
-            ("n", "deny", True),
+            ("y", f"once{many}", True),
+            ("n", f"deny{many}", True),
             ("r", "deny with reason" if wide else "reason", True),
         ]
-        if not card.always.refusal and card.always.patterns:
+        if card.picture.always.patterns or card.picture.offers:
             keys.append(("w", "always…", False))
         keys += [("enter", "details", False), ("space", "mark", False), ("esc", "later", False)]
         parts: list[Span] = [(" ", Style.null())]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from rich.style import Style
 from textual.strip import Strip
 
-from claw_tui.store.approvals import Approval, Segment
+from claw_tui.store.approval import Approval, Segment
+from claw_tui.store.approvals import Card
 from claw_tui.store.sanitize import line, reveal, reveal_line, tame
 from claw_tui.store.sessions import short_key
 from claw_tui.store.words import clock, short_run
@@ -107,6 +108,10 @@ def _details(card: Approval, width: int, ink: Ink) -> list[Strip]:
         ("folder", reveal(card.cwd)),
         ("always", card.always.refusal or ", ".join(map(reveal_line, card.always.patterns)) or "–"),
     ]
+    fields += [("", line(note)) for note in card.always.notes]
+    fields += [("grant", line(offer.words)) for offer in card.offers]
+    if card.no_grants:
+        fields.append(("grant", f"none: {line(card.no_grants)}"))
     fields += [
         (f"argv {i}", " ".join(f"[{reveal_line(a)}]" for a in s.argv))
         for i, s in enumerate(card.segments, 1)
@@ -149,59 +154,29 @@ def foot_lines(card: Approval, width: int, ink: Ink) -> list[Strip]:
     ]
 
 
-def card_title(card: Approval, index: int, total: int) -> str:
-    return (
-        f"{index} of {total} ─ agent {card.agent} · {short_key(card.session)} · "
-        f"run {short_run(card.run_id)} · asked {clock(card.created_ms)}"
+def card_title(card: Approval, index: int, total: int, count: int = 1) -> str:
+    """Which card of how many, how often the same was asked, and by whom."""
+    many = f"{count} times the same · " if count > 1 else ""
+    who = (
+        f"client {card.client}"
+        if card.client
+        else f"agent {card.agent} · {short_key(card.session)} · run {short_run(card.run_id)}"
     )
+    return f"{index} of {total} ─ {many}{who} · asked {clock(card.created_ms)}"
 
 
-def always_lines(card: Approval, width: int, ink: Ink) -> list[Strip]:
-    """The `w` page: exactly what would be stored, and what it would have let through."""
-    out = [
-        spans(
-            [
-                (" From now on these run without asking, for agent ", ink("text")),
-                (line(card.agent), ink("text", "b")),
-                (":", ink("text")),
-            ]
-        ),
-        spans([]),
-    ]
-    for pattern in card.always.patterns:
-        out += [
-            spans([("   ", Style.null()), (text, ink("warn", "b"))])
-            for text in wrap(reveal(pattern), width - 4)
-        ]
-    matches = card.always.matches
-    head = (
-        f" Of the last 100 commands this would have let {len(matches)} run:"
-        if matches
-        else " None of the last 100 commands would have matched."
-    )
-    out += [spans([]), spans([(head, ink("muted"))])]
-    out += [
-        spans([("   ", Style.null()), (clip(reveal_line(text), width - 4), ink("output"))])
-        for text in matches
-    ]
-    return out
-
-
-def batch_lines(cards: list[Approval], width: int, ink: Ink) -> list[Strip]:
-    """The page for several marked requests: one line each, in full where it fits."""
-    out = [spans([(f" Allow these {len(cards)} once each:", ink("text"))]), spans([])]
+def batch_lines(cards: list[Card], width: int, ink: Ink) -> list[Strip]:
+    """The page for several marked cards: one line each, in full where it fits."""
+    total = sum(card.count for card in cards)
+    out = [spans([(f" Allow these {total} once each:", ink("text"))]), spans([])]
     for number, card in enumerate(cards, 1):
-        rows = wrap(reveal(card.command), width - 6)
+        item = card.picture
+        rows = wrap(reveal(item.command), width - 6)
         out += [
             spans([(f" {number if i == 0 else '':>2}  ", ink("faint")), (text, ink("text", "b"))])
             for i, text in enumerate(rows)
         ]
-        out.append(
-            spans(
-                [
-                    ("     ", Style.null()),
-                    (f"{line(short_key(card.session))} · in {reveal_line(card.cwd)}", ink("muted")),
-                ]
-            )
-        )
+        many = f"{card.count} times · " if card.count > 1 else ""
+        place = f"{line(short_key(item.session))} · in {reveal_line(item.cwd)}"
+        out.append(spans([("     ", Style.null()), (many, ink("warn")), (place, ink("muted"))]))
     return out

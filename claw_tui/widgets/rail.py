@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.strip import Strip
 
 from claw_tui.keymap import bindings
-from claw_tui.store.approvals import Approval
+from claw_tui.store.approvals import Card
 from claw_tui.store.lanes import Lane, sparkline
 from claw_tui.store.sanitize import line, reveal_line
 from claw_tui.store.words import countdown
@@ -72,11 +72,12 @@ class WaitingRail(LineView):
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(id=name)
-        self.rows: list[Approval] = []
+        self.rows: list[Card] = []
 
     def pull(self) -> bool:
         self.rows = host(self).store.queue.ordered()
-        set_title(self, "Waiting for you", str(len(self.rows)) if self.rows else "")
+        waiting = len(host(self).store.queue.pending)
+        set_title(self, "Waiting for you", str(waiting) if waiting else "")
         self.set_line_count(max(1, len(self.rows) + 1))
         self.refresh()
         return False
@@ -89,12 +90,13 @@ class WaitingRail(LineView):
             return spans([(" a", ink("key", "b")), (" open the queue", ink("muted"))])
         if y > len(self.rows):
             return Strip.blank(0)
-        item = self.rows[y]
-        left = countdown(item.left_ms(host(self).clock.now_ms()))
+        card = self.rows[y]
+        left = countdown(card.head.left_ms(host(self).clock.now_ms()))
+        many = f"×{card.count} " if card.count > 1 else ""
         return row(
             self.line_width,
-            [(f" {y + 1} ", ink("warn", "b")), (reveal_line(item.command), ink("text"))],
-            [(f"{left} ", ink("warn"))],
+            [(f" {y + 1} ", ink("warn", "b")), (reveal_line(card.picture.command), ink("text"))],
+            [(f"{many}{left} ", ink("warn"))],
         )
 
     def action_move(self, step: int) -> None:

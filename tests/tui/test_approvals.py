@@ -186,7 +186,7 @@ async def test_the_card_stays_selected_when_others_come_and_go() -> None:
 async def test_expiry_takes_the_card_away_and_disarms() -> None:
     async with console() as c:
         c.client.emit("exec.approval.requested", record("a1", "ls", seconds=3))
-        c.client.emit("exec.approval.requested", record("a2", "ls"))
+        c.client.emit("exec.approval.requested", record("a2", "ls -l"))
         await c.settled()
         page = await c.open_queue()
         c.clock.advance(3.1)

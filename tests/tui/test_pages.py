@@ -242,7 +242,7 @@ async def test_rules_are_listed_and_one_key_takes_one_back(size: tuple[int, int]
         await c.press("u")
         await c.until(lambda: not c.app.store.rules, "none left")
         await c.settled()
-        assert "nothing is allowed for good" in c.screen_text()
+        assert "nothing runs unasked" in c.screen_text()
         await c.press("u")
         assert "no rule to take back" in c.screen_text()
 
