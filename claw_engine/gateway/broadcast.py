@@ -15,6 +15,7 @@ from claw_engine.approvals.events import ApprovalRan, StandingChanged
 from claw_engine.approvals.model import ApprovalRecord, Status
 from claw_engine.approvals.wire import record_to_wire
 from claw_engine.events import Event, EventBus, Notice, Resync, Subscription
+from claw_engine.gateway.approval4 import as_protocol4
 from claw_engine.gateway.peer import Peer
 from claw_engine.gateway.throttle import Throttle
 from claw_engine.gateway.translate import CHAT_DELTA_MS, ChatTranslator, trace_event
@@ -209,6 +210,7 @@ def approval_event(record: ApprovalRecord) -> WireEvent:
         audience=Audience.APPROVERS,
         run_id=record.ask.run_id,
         session_key=record.ask.session_key,
+        payload4=as_protocol4(payload),
     )
 
 

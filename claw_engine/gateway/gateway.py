@@ -122,6 +122,9 @@ class Gateway:
                 "mainKey": "main",
                 "mainSessionKey": DEFAULT_SESSION,
                 "scope": "per-sender",
+                "modelConfigured": True,
+                "ownership": "sole",
+                "selectionRequired": False,
             },
             "authMode": self.port.secrets.mode,
         }

@@ -70,6 +70,7 @@ def _own_entry(version: str, now_ms: int) -> dict[str, object]:
         "modelIdentifier": name.machine,
         "mode": "gateway",
         "reason": "self",
+        "instanceId": f"gateway-{os.getpid()}",
         "text": f"Gateway: {host} · app {version} · mode gateway · reason self",
         "ts": now_ms,
     }

@@ -150,9 +150,13 @@ class ChatTranslator:
             run.story.forget_output(tool_id)
         name = run.tool_names.get(tool_id) or str(data.get("name", ""))
         head = {"name": name, "toolCallId": tool_id}
-        if (item := translate4.tool_item(event, name)) is not None:
-            yield self._only4(run, event, "item", item)
+        row = translate4.tool_item(event, name)
+        starts = event.kind is TraceKind.TOOL_STARTED
+        if row is not None and starts:
+            yield self._only4(run, event, "item", row)
         yield self._agent(run, event, "tool", {**head, **out}, {**head, **out4})
+        if row is not None and not starts:
+            yield self._only4(run, event, "item", row)
 
     def _ended(self, run: _Run, event: TraceEvent) -> Iterator[WireEvent]:
         data, now = event.data, event.ts
@@ -167,6 +171,7 @@ class ChatTranslator:
                 reason = {"stopReason": "stop"}
                 end4 = translate4.run_end(end, run.started_ms, told, aborted=False)
                 yield self._only4(run, event, "lifecycle", {**end4, "phase": "finishing"})
+                yield self._only4(run, event, "lifecycle", translate4.NO_MODEL)
                 yield self._agent(run, event, "lifecycle", end, end4)
                 size = len(told)
                 yield self._chat(event.run_id, run, "final", said, size, {**reason, **said4})
@@ -189,7 +194,6 @@ class ChatTranslator:
 
     def _status(self, run: _Run, event: TraceEvent, phase: str) -> Iterator[WireEvent]:
         """What goes on before the first word: protocol 4 tells it twice."""
-        yield self._only4(run, event, "run_status", {"phase": phase})
         run.seq4 += 1
         payload = {
             "runId": event.run_id,
@@ -203,6 +207,7 @@ class ChatTranslator:
             "chat", payload, delivery=Delivery.DROPPABLE, run_id=event.run_id,
             session_key=run.session_key, group=("chat", event.run_id), only4=True,
         )  # fmt: skip
+        yield self._only4(run, event, "run_status", {"phase": phase})
 
     def _only4(
         self, run: _Run, event: TraceEvent, stream: str, data: Mapping[str, object]

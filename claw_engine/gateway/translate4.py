@@ -11,6 +11,9 @@ from claw_engine.protocol.trace import TraceEvent, TraceKind
 MAX_PARTIAL = 16_000
 """Characters of a running tool's output that an update repeats: the newest."""
 
+NO_MODEL: Mapping[str, object] = {"phase": "model", "provider": None, "model": None}
+"""The model is let go."""
+
 _GAP = "\n\n"
 
 

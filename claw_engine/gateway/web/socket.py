@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import InvalidState
+from websockets.server import ServerProtocol
 
 from claw_engine.gateway.close import Close
 from claw_engine.gateway.connection import MAX_HANDSHAKE
@@ -30,6 +31,11 @@ _UNSAID = frozenset({Close.NORMAL, Close.TIMEOUT, Close.TOO_LARGE})
 """Ends whose code says all: recorded gateways give no reason."""
 
 
+class _Quiet(ServerProtocol):
+    def fail(self, code: int, reason: str = "") -> None:
+        super().fail(code, "" if code == Close.TOO_LARGE.code else reason)
+
+
 class GatewaySocket(WebSocketsSansIOProtocol):
     """A `Wire` (session.py). Many small frames leave in one write."""
 
@@ -41,7 +47,7 @@ class GatewaySocket(WebSocketsSansIOProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self.conn.max_message_size = MAX_HANDSHAKE
+        self.conn = _Quiet(max_size=MAX_HANDSHAKE, logger=self.logger)
         self._waiting = 0
         self._gone = asyncio.Event()
 
