@@ -50,6 +50,7 @@ from claw_engine.sessions.entry import SessionEntry
 from claw_engine.sessions.maintenance import limits_of
 from claw_engine.sessions.routing import routes_of, workspace_of
 from claw_engine.sessions.store import Sessions
+from claw_engine.tool_calls import ToolCalls
 from claw_engine.tools.box_desk import BoxDesk
 from claw_engine.tools.exec.table import ProcessTable
 from claw_engine.tools.hooks import ToolHooks
@@ -162,6 +163,7 @@ class Rooms:
             probes=self.probes,
             sandbox=self.box_desk,
             policy=self.desk,
+            tools=ToolCalls(self.agent.deps, self.tools, self.settings, self.workspace),
         )
 
     # ── life ────────────────────────────────────────────────────────────────────────────────
