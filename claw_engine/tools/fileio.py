@@ -95,7 +95,7 @@ def write_whole(guard: Guard, target: Target, data: bytes, tag: str) -> Written:
         fd = os.open(temporary, flags, 0o666 if before is None else 0o600, dir_fd=parent)
         try:
             try:
-                _fill(fd, data, before)
+                fill(fd, data, before)
             finally:
                 os.close(fd)
             os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
@@ -103,7 +103,7 @@ def write_whole(guard: Guard, target: Target, data: bytes, tag: str) -> Written:
             with contextlib.suppress(OSError):
                 os.unlink(temporary, dir_fd=parent)
             raise
-        _fsync_dir(parent)
+        fsync_dir(parent)
     return Written(len(data), before is None)
 
 
@@ -174,7 +174,8 @@ def _skip_lines(file: BinaryIO, count: int) -> int | None:
     return None
 
 
-def _fill(fd: int, data: bytes, before: os.stat_result | None) -> None:
+def fill(fd: int, data: bytes, before: os.stat_result | None) -> None:
+    """Write all of it; mode and owner as `before`, without set-id bits; then fsync."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
@@ -195,7 +196,8 @@ def _stat_in(parent: int, name: str) -> os.stat_result | None:
         return None
 
 
-def _fsync_dir(parent: int) -> None:
+def fsync_dir(parent: int) -> None:
+    """Make names in a directory last, where the file system can."""
     # Some file systems refuse it; the rename stands all the same.
     with contextlib.suppress(OSError):
         fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)

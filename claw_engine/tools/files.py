@@ -145,10 +145,7 @@ class FileTool(ABC):
         """Do what was decided; `sha256` is the content that was approved, if it was asked for."""
 
     async def _locked(self, path: Path, work: Callable[[], ToolResult]) -> ToolResult:
-        lock = self._locks.get(path)
-        if lock is None:
-            lock = self._locks[path] = asyncio.Lock()
-        async with lock:
+        async with workspace_lock(self._locks, path):
             return await asyncio.to_thread(work)
 
 
@@ -222,7 +219,7 @@ class WriteTool(FileTool):
     def _question(self, call: _Call) -> tuple[str, tuple[str, ...]]:
         content = call.text("content")
         verb = "replaces a file" if call.target.identity is not None else "creates a file"
-        return f"write {_path(call)}\n{_shown(content)}", (verb, _measure(content))
+        return f"write {_path(call)}\n{shown(content)}", (verb, measure(content))
 
     async def _act(self, call: _Call, sha256: str | None) -> ToolResult:
         data = _encode(call.text("content"))
@@ -274,8 +271,8 @@ class EditTool(FileTool):
 
     def _question(self, call: _Call) -> tuple[str, tuple[str, ...]]:
         old, new = call.text("oldText"), call.text("newText")
-        text = f"edit {_path(call)}\n--- replace\n{_shown(old)}\n+++ by\n{_shown(new)}"
-        return text, (f"old {_measure(old)}", f"new {_measure(new)}")
+        text = f"edit {_path(call)}\n--- replace\n{shown(old)}\n+++ by\n{shown(new)}"
+        return text, (f"old {measure(old)}", f"new {measure(new)}")
 
     async def _act(self, call: _Call, sha256: str | None) -> ToolResult:
         tag = call.ctx.world.ids.hex(8)
@@ -299,16 +296,28 @@ class EditTool(FileTool):
         return await self._locked(call.target.real, work)
 
 
-def file_tools() -> tuple[FileTool, ...]:
+def file_tools(locks: Locks | None = None) -> tuple[FileTool, ...]:
     """read, write and edit; the last two share their locks."""
-    locks: Locks = WeakValueDictionary()
-    return (ReadTool(), WriteTool(locks), EditTool(locks))
+    shared: Locks = locks if locks is not None else WeakValueDictionary()
+    return (ReadTool(), WriteTool(shared), EditTool(shared))
+
+
+def workspace_lock(locks: Locks, path: Path) -> asyncio.Lock:
+    """The lock of a real path; it lives as long as somebody holds or awaits it."""
+    lock = locks.get(path)
+    if lock is None:
+        lock = locks[path] = asyncio.Lock()
+    return lock
+
+
+def printable(path: Path) -> str:
+    """A path for the card; one with line breaks or invisible characters is escaped."""
+    text = str(path)
+    return text if text.isprintable() else ascii(text)
 
 
 def _path(call: _Call) -> str:
-    """The real path for the card; one with line breaks or invisible characters is escaped."""
-    text = str(call.target.real)
-    return text if text.isprintable() else ascii(text)
+    return printable(call.target.real)
 
 
 def _still(call: _Call, sha256: str | None) -> None:
@@ -322,13 +331,15 @@ def _encode(text: str) -> bytes:
     return text.encode("utf-8", errors="replace")
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
+    """A text for the card, cut where it is too long for one."""
     if len(text) <= _SHOWN_CHARS:
         return text
     return f"{text[:_SHOWN_CHARS]}\n[… {len(text) - _SHOWN_CHARS:,} more characters …]"
 
 
-def _measure(text: str) -> str:
+def measure(text: str) -> str:
+    """Size and hash of a text, for the card."""
     data = _encode(text)
     return f"text: {len(data):,} bytes, sha256 {hashlib.sha256(data).hexdigest()}"
 

@@ -9,6 +9,7 @@ import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from claw_engine.models.base import ToolSpec
 from claw_engine.parts import Part, PartKind
@@ -19,7 +20,8 @@ from claw_engine.tools.base import Tool, ToolError
 from claw_engine.tools.exec.confine import Confinement
 from claw_engine.tools.exec.table import ProcessTable
 from claw_engine.tools.exec.tool import ExecTool
-from claw_engine.tools.files import file_tools
+from claw_engine.tools.files import Locks, file_tools
+from claw_engine.tools.patch.tool import PatchTool
 from claw_engine.tools.policy.names import ALIASES as TOOL_ALIASES
 from claw_engine.tools.policy.names import Present, Vocabulary
 from claw_engine.tools.policy.pipeline import Step, doubts, verdicts
@@ -141,14 +143,16 @@ def default_tools(
     keeper: Keeper | None = None,
     boxes: Boxes | None = None,
 ) -> tuple[Tool, ...]:
-    """read, write, edit and exec; with a table of background commands also process.
+    """Files, exec, apply_patch; with a table of background commands also process.
 
     `keeper` confines the commands, `boxes` are the sandboxes of sessions.
     """
     command = ExecTool(processes=processes, confinement=Confinement(keeper, boxes))
+    locks: Locks = WeakValueDictionary()
+    files: tuple[Tool, ...] = (*file_tools(locks), PatchTool(locks))
     if processes is None:
-        return (*file_tools(), command)
-    return (*file_tools(), command, ProcessTool(processes))
+        return (*files, command)
+    return (*files, command, ProcessTool(processes))
 
 
 def _present(tool: Tool) -> Present:

@@ -6,8 +6,8 @@ import asyncio
 import stat
 
 import pytest
-
 from msgspec.structs import replace
+
 from claw_engine.approvals.model import ApprovalKind, Decision, Status
 from tests.tools.desk import Desk
 
@@ -275,8 +275,7 @@ async def test_what_the_system_refuses_is_an_error_the_model_sees(desk: Desk) ->
 
 async def test_workspace_only_asks_nobody(desk: Desk) -> None:
     fs = replace(desk.settings.tools.fs, workspace_only=True)
-    tools = replace(desk.settings.tools, fs=fs)
-    force_setattr(desk.settings, "tools", tools)
+    desk.settings = replace(desk.settings, tools=replace(desk.settings.tools, fs=fs))
     result = await desk.call("read", path="/etc/hostname")
     assert result.is_error and "outside the workspace" in result.text
     assert desk.unasked

@@ -17,7 +17,13 @@ def registry() -> ToolRegistry:
 
 
 def test_specs_are_the_tools_in_order(registry: ToolRegistry) -> None:
-    assert [spec.name for spec in registry.specs()] == ["read", "write", "edit", "exec"]
+    assert [spec.name for spec in registry.specs()] == [
+        "read",
+        "write",
+        "edit",
+        "apply_patch",
+        "exec",
+    ]
     for spec in registry.specs():
         shape = json.loads(spec.part.text)
         assert list(shape) == ["name", "description", "parameters"]
@@ -59,7 +65,7 @@ def test_an_unknown_tool_lists_what_there_is(registry: ToolRegistry) -> None:
         registry.get("raed")
     assert "no tool named 'raed'" in error.value.title
     assert "Did you mean read?" in error.value.title
-    assert "read, write, edit, exec" in error.value.title
+    assert "read, write, edit, apply_patch, exec" in error.value.title
 
 
 @pytest.mark.parametrize(
@@ -85,7 +91,7 @@ def test_aliases_and_loose_types_are_accepted(
         ("read", {}, ["read:", "path (path or file_path", 'Example: {"path": "notes.md"}']),
         ("edit", {"path": "a"}, ["oldText (oldText or old_string", "newText"]),
         ("exec", {"command": 5}, ["`command`", "expected a string", "got number 5", '"ls -la"']),
-        ("exec", {"command": "ls", "elevated": 1}, ["Unknown parameter `elevated`", "timeout"]),
+        ("exec", {"command": "ls", "raised": 1}, ["Unknown parameter `raised`", "timeout"]),
         ("exec", {"command": "ls", "timeout": 0}, ["`timeout`", "from 1 to 86400"]),
         ("exec", "ls", ["must be an object", 'string "ls"']),
         ("exec", ["ls"], ["must be an object"]),
