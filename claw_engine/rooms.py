@@ -79,6 +79,7 @@ class Rooms:
         self._config = config
         self._bus = bus
         self._board = board
+        self._env = env
         self._closing = contextlib.AsyncExitStack()
         settings, publish = config.settings, board.publish
         durability = settings.durability
@@ -162,6 +163,7 @@ class Rooms:
             permission=self.permission,
             probes=self.probes,
             sandbox=self.box_desk,
+            audit=self._audit,
             policy=self.desk,
             tools=ToolCalls(self.agent.deps, self.tools, self.settings, self.workspace),
         )
@@ -272,6 +274,15 @@ class Rooms:
     async def _begin_anew(self, key: str, reason: str) -> SessionEntry:
         await self.broker.grants.end_session(key)
         return await self.sessions.reset(key)
+
+    async def _audit(self) -> Mapping[str, object]:
+        from claw_engine.audits import report, subject_of  # only for whoever asks
+
+        warning = self.keeper.warning
+        env, disk = self._env, self._world.disk
+        routes = (warning,) if warning else ()
+        subject = await disk.run(subject_of, self._state, env, disk, routes)
+        return await asyncio.to_thread(report, subject, self._world.clock.now_ms())
 
     def _entry(self, key: str) -> Mapping[str, object]:
         entry = self.sessions.get(key)

@@ -29,6 +29,7 @@ VERBS = {
     ("call", ""): "call",
     ("doctor", ""): "doctor",
     ("mode", ""): "mode",
+    ("security", "audit"): "security",
     **{("sandbox", action): "sandbox" for action in ("", "list", "explain", "recreate")},
     **{
         ("approvals", action): "approvals"
@@ -154,6 +155,14 @@ def build_parser() -> argparse.ArgumentParser:
     whose.add_argument("--all", action="store_true", default=None, help="every one")
     whose.add_argument("--session", metavar="KEY", help="the session's")
     whose.add_argument("--agent", metavar="ID", help="the agent's")
+
+    security = verbs.add_parser("security", parents=[common], help="who could do what here")
+    looks = security.add_subparsers(
+        dest="action", required=True, metavar="ACTION", prog="claw security"
+    )
+    audit = looks.add_parser("audit", parents=[common], help="look at files, settings and rules")
+    audit.add_argument("--deep", action="store_true", help="also try the gateway")
+    audit.add_argument("--fix", action="store_true", help="mend file modes and safe defaults")
 
     approvals = verbs.add_parser(
         "approvals", parents=[common], help="what waits for you, and your answers"

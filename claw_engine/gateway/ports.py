@@ -243,6 +243,14 @@ class SandboxPort(Protocol):
         ...
 
 
+class AuditPort(Protocol):
+    """The security audit of the whole engine."""
+
+    async def __call__(self) -> Mapping[str, object]:
+        """The report of gateway digest §6.6. Raises ClawError for a broken configuration."""
+        ...
+
+
 class ModelsPort(Protocol):
     def current(self) -> Mapping[str, object]:
         """{name, provider, id, isAI, contextWindow, error|null} of the default model."""
@@ -313,5 +321,6 @@ class GatewayParts(Struct, frozen=True):
     permission: PermissionPort | None = None
     probes: Probes | None = None
     sandbox: SandboxPort | None = None
+    audit: AuditPort | None = None
     tools: ToolsPort | None = None
     policy: PolicyPort | None = None

@@ -1,4 +1,4 @@
-"""`sandbox.*`: the containers there are, where a session's commands run, making one anew."""
+"""`sandbox.*`: containers, where a session's commands run, making one anew; `security.audit`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,13 @@ def methods(parts: GatewayParts) -> tuple[Method, ...]:
         )
         return {"removed": list(removed)}
 
+    async def audit(call: Call, params: NoParams) -> Payload:
+        if parts.audit is None:
+            raise InvalidRequest("there is no audit here")
+        return dict(await parts.audit())
+
     return (
+        method("security.audit", Scope.ADMIN, NoParams, audit),
         method("sandbox.list", Scope.READ, NoParams, rows),
         method("sandbox.explain", Scope.READ, SandboxExplainParams, explain),
         method("sandbox.recreate", Scope.ADMIN, SandboxRecreateParams, recreate),
