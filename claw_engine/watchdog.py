@@ -26,6 +26,10 @@ ACTIVE_INTERVAL_S = 0.1
 """While runs are active (about 4 ms CPU a second). A stall longer than threshold + interval
 (250 ms) is always caught; a shorter one with probability (stall - threshold) / interval."""
 
+LINGER_S = 2.0
+"""Seconds that the questions stay frequent after the last run: runs often follow each other, and
+waking the thread for each of them costs more than asking."""
+
 HANG_S = 5.0
 """A stall this long is logged before it ends: it may never end."""
 
@@ -59,7 +63,9 @@ class LoopWatchdog:
 
     def __init__(self, *, threshold_ms: float = THRESHOLD_MS) -> None:
         self._threshold = threshold_ms / 1000
-        self._interval = IDLE_INTERVAL_S
+        self._active = False
+        self._active_until = 0.0
+        self._dozing = False
         self._stop = threading.Event()
         self._poke = threading.Event()
         self._answered = threading.Event()
@@ -82,8 +88,13 @@ class LoopWatchdog:
 
     def set_active(self, active: bool) -> None:
         """Ask more often while runs are active."""
-        self._interval = ACTIVE_INTERVAL_S if active else IDLE_INTERVAL_S
-        self._poke.set()
+        if active == self._active:
+            return
+        self._active = active
+        if not active:
+            self._active_until = time.monotonic() + LINGER_S
+        elif self._dozing:
+            self._poke.set()
 
     def snapshot(self) -> WatchdogSnapshot:
         """What was seen so far; safe from any thread."""
@@ -107,7 +118,14 @@ class LoopWatchdog:
                 return  # the loop is closed
             if not self._answered.wait(self._threshold):
                 self._stalled(loop)
-            self._poke.wait(self._interval)
+            # Set before it looks: a run that begins now either is seen or pokes.
+            self._dozing = True
+            if self._active or time.monotonic() < self._active_until:
+                self._dozing = False
+                self._poke.wait(ACTIVE_INTERVAL_S)
+            else:
+                self._poke.wait(IDLE_INTERVAL_S)
+                self._dozing = False
             self._poke.clear()
 
     def _answer(self) -> None:

@@ -146,10 +146,12 @@ class Loop:
             sum(self._book.tokens(part) for part in fixed),
         )
         if fitted.left_out:
+            # Of a long talk only the end was read: nobody has counted the rest.
+            many = f"oldest {fitted.left_out}" if self._recorder.whole else "older"
             self._steps.notice(
                 "warn",
                 f"The conversation is longer than the model's window of {window} tokens: the "
-                f"oldest {fitted.left_out} messages were left out.",
+                f"{many} messages were left out.",
             )
         return fitted.turns
 

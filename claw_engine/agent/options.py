@@ -29,6 +29,7 @@ class Options(Struct, frozen=True):
     timezone: str
 
 
+LOCALTIME = Path("/etc/localtime")
 TIMEOUT_FIELD = "timeoutSeconds"
 """Field of a message's `extra`: seconds, 0 = no limit, negative = the default."""
 
@@ -37,8 +38,13 @@ def local_timezone() -> str:
     """The IANA name of this machine's zone, as far as it can be told; else UTC."""
     if name := os.environ.get("TZ", "").lstrip(":"):
         return name
-    real = os.path.realpath("/etc/localtime")
-    _, found, name = real.partition("/zoneinfo/")
+    try:
+        link = str(LOCALTIME.readlink())  # one look, for every run; a chain of links is rare
+    except OSError:
+        return "UTC"
+    _, found, name = link.partition("/zoneinfo/")
+    if not found:
+        _, found, name = os.path.realpath(LOCALTIME).partition("/zoneinfo/")
     return name if found else "UTC"
 
 

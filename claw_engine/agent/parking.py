@@ -1,25 +1,32 @@
 """Waiting for a human costs nothing: the run is parked while all its open calls wait for one.
 
-Parked means: global slot given back, run clock standing still. A call that works beside a waiting
-one keeps the slot. Knows no approval; tools enter through `OperatorWait`.
+Parked means: global slot and transcript lock given back, run clock standing still. A call that
+works beside a waiting one keeps the slot. Knows no approval; tools enter through `OperatorWait`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from types import TracebackType
 
-from claw_engine.agent.ports import Place
+from claw_engine.agent.ports import Claim, Place
 from claw_engine.agent.steps import Steps
 from claw_engine.agent.stopwatch import Stopwatch
+from claw_engine.errors import ClawError
 from claw_engine.runs import RunState
+
+log = logging.getLogger("claw.agent")
 
 
 class Parking:
     """Counts the open calls of one tool round; `parking()` is the wait of one call."""
 
-    def __init__(self, place: Place, steps: Steps, stopwatch: Stopwatch) -> None:
+    def __init__(
+        self, place: Place, steps: Steps, stopwatch: Stopwatch, claim: Claim | None = None
+    ) -> None:
         self._place = place
+        self._claim = claim
         self._steps = steps
         self._stopwatch = stopwatch
         self._open = 0
@@ -54,9 +61,19 @@ class Parking:
         async with self._returning:
             if self._parked:
                 await self._place.unpark()
+                await self._lock_again()
                 self._parked = False
                 self._stopwatch.start()
                 self._steps.state(RunState.TOOL, "decided")
+
+    async def _lock_again(self) -> None:
+        try:
+            if self._claim is not None:
+                await self._claim.acquire()
+        except ClawError as error:
+            # Another program writes at length: the command was decided and runs all the same;
+            # every write of its result waits for the lock by itself.
+            log.warning("transcript lock not taken again: %s", error)
 
     def _look_soon(self) -> None:
         # One turn of the loop later: calls decided at the same moment have left their wait by then.
@@ -68,6 +85,8 @@ class Parking:
             return
         self._parked = True
         self._place.park()
+        if self._claim is not None:
+            self._claim.let_go()
         self._stopwatch.stop()
         self._steps.state(RunState.PARKED, "waiting for the operator")
 

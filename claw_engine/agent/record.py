@@ -5,9 +5,7 @@ Writes go out in order; a write that has begun is never cancelled, an abort only
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -26,8 +24,6 @@ from claw_engine.messages import (
 from claw_engine.models.base import ModelRef, Turn
 from claw_engine.protocol.names import ERROR_HINT
 from claw_engine.world import Clock
-
-log = logging.getLogger("claw.agent")
 
 INTERRUPTED_ENTRY = "claw:interrupted"
 RUN_ID_FIELD = "runId"
@@ -83,15 +79,19 @@ class Recorder:
         self._conversation = conversation
         self.ref = ref
         self._clock = clock
-        self._last: asyncio.Task[Sequence[str]] | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether the run was shown the talk from its beginning on."""
+        return self._conversation.whole
 
     def begin(self, message: UserMessage) -> None:
-        """Start writing the user's message without waiting; it is in the inbox journal already."""
-        self._write((message,))
+        """Write the user's message without waiting; it is in the inbox journal already."""
+        self._conversation.append_soon(message)
 
     async def add(self, *messages: Message) -> list[Turn]:
         """Write messages; returns them as turns, the same that a later run will read back."""
-        ids = await asyncio.shield(self._write(messages))
+        ids = await self._conversation.append(*messages)
         turns = (turn_of(id_, m) for id_, m in zip(ids, messages, strict=True))
         return [turn for turn in turns if turn is not None]
 
@@ -116,24 +116,3 @@ class Recorder:
             error,
             {ERROR_HINT: hint} if hint else {},
         )
-
-    def _write(self, messages: Sequence[Message]) -> asyncio.Task[Sequence[str]]:
-        task = asyncio.create_task(self._after(self._last, messages))
-        task.add_done_callback(_report)
-        self._last = task
-        return task
-
-    async def _after(
-        self, previous: asyncio.Task[Sequence[str]] | None, messages: Sequence[Message]
-    ) -> Sequence[str]:
-        if previous is not None:
-            # Its failure is its waiter's; this message must be tried all the same, or a disk that
-            # was full for a moment loses the end of the run.
-            await asyncio.wait([previous])
-        return await self._conversation.append(*messages)
-
-
-def _report(task: asyncio.Task[Sequence[str]]) -> None:
-    # The one who waits gets the error too; this line is for a wait that was abandoned.
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("transcript write failed: %s", error)

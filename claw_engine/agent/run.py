@@ -18,11 +18,13 @@ from msgspec.structs import replace
 
 from claw_engine.agent.ask import Asker
 from claw_engine.agent.checks import CallChecks, Hooks
-from claw_engine.agent.context.hygiene import TurnCache, turn_of, turns_of
+from claw_engine.agent.context.hygiene import TurnCache, turns_of
+from claw_engine.agent.context.tokens import CHARS_PER_TOKEN
 from claw_engine.agent.loop import Loop
 from claw_engine.agent.options import Options, options, this_host
 from claw_engine.agent.parking import Parking
 from claw_engine.agent.ports import (
+    Claim,
     Conversations,
     Inbound,
     ModelSource,
@@ -32,7 +34,7 @@ from claw_engine.agent.ports import (
     StandingOf,
     ToolShelf,
 )
-from claw_engine.agent.prompt.builder import PromptBuilder
+from claw_engine.agent.prompt.builder import Files, PromptBuilder
 from claw_engine.agent.prompt.fence import Fencer
 from claw_engine.agent.prompt.report import SizeBook
 from claw_engine.agent.prompt.sections import Facts, Host
@@ -74,6 +76,11 @@ TRUSTED_SOURCES = frozenset({"console", "cli"})
 
 WRITE_SECONDS = 5.0
 """How long the end of a run waits for a slow disk; the write itself goes on after that."""
+
+LOCK_SPARE_S = 120.0
+"""Seconds a run may hold its transcript's lock beyond its time limit (gateway digest §3.6)."""
+LOCK_UNLIMITED_S = 86_400.0
+"""Seconds a run without a time limit may."""
 
 _OVERFLOW_HINT = "Go on in another session, or choose a model with a larger context window."
 _STOPPED = {
@@ -191,6 +198,7 @@ class Execution:
         self._clock = runtime.deps.world.clock
         self._loop: Loop | None = None
         self._recorder: Recorder | None = None
+        self._claim: Claim | None = None
         self._model = ""
         self._window = 0
         self._external = external_origin(message.extra)
@@ -219,6 +227,8 @@ class Execution:
         finally:
             self.steering.abandon()
             stopwatch.stop()
+            if self._claim is not None:
+                self._claim.let_go()
             duration = int((self._clock.monotonic() - began) * 1000)
             self.result = replace(
                 self.result,
@@ -238,8 +248,10 @@ class Execution:
     ) -> RunResult:
         runtime, deps, run, steps = self._runtime, self._runtime.deps, self._run, self._steps
         steps.state(RunState.BUILDING, "run started")
-        conversation = await deps.sessions.transcript(run.session_key)
-        turns = turns_of(conversation.messages(), runtime.turns)
+        hold_s = chosen.timeout_s + LOCK_SPARE_S if chosen.timeout_s > 0 else LOCK_UNLIMITED_S
+        claim = self._claim = await deps.sessions.claim(run.session_key, max_hold_s=hold_s)
+        conversation = claim.transcript
+        refused, files = await self._enter(claim, chosen)
         extra = self._message.extra
         said = self._message.text
         if self._external:
@@ -248,11 +260,14 @@ class Execution:
         user = user_message(text, self._message.received_ms, run.id, extra)
         recorder = self._recorder = Recorder(conversation, None, self._clock)
         recorder.begin(user)
-        if (turn := turn_of(f"user:{run.id}", user)) is not None:
-            turns.append(turn)
+        if refused is not None:
+            raise refused
 
         ref = deps.models.resolve(settings)
         recorder.ref, self._model = ref, ref.name
+        self._window = min(ref.context_window, settings.agents.defaults.context_tokens or 1 << 60)
+        await conversation.reach(self._window * CHARS_PER_TOKEN)
+        turns = turns_of(conversation.messages(), runtime.turns)
         steps.tell(
             TraceKind.RUN_STARTED, model=ref.name, provider=ref.provider, isAI=ref.is_ai,
             waitMs=wait_ms, cause="resume" if extra.get(RESUMED_FIELD) else "message",
@@ -273,8 +288,7 @@ class Execution:
             run.agent_id, ref.name, chosen.thinking, chosen.timezone, workdir,
             runtime.host, tuple((spec.name, tools.get(spec.name).summary) for spec in specs),
         )  # fmt: skip
-        prompt = await runtime.prompts.build(facts, run.session_key, chosen.limits)
-        self._window = min(ref.context_window, settings.agents.defaults.context_tokens or 1 << 60)
+        prompt = await runtime.prompts.build(facts, run.session_key, chosen.limits, files)
         request = Request(
             model=ref,
             system=prompt.parts,
@@ -284,7 +298,7 @@ class Execution:
             thinking=chosen.thinking,
             trusted_origin=self._message.source in TRUSTED_SOURCES and not self._external,
         )
-        parking = Parking(self._place, steps, stopwatch)
+        parking = Parking(self._place, steps, stopwatch, claim)
         asker = Asker(deps.models.model(ref), steps, self._clock, runtime.book)
         own = agent_tools(settings, run.agent_id)
         rules = rules_of(settings.tools.loop_detection, own[1].loop_detection if own else None)
@@ -307,6 +321,16 @@ class Execution:
             settings, session_key=run.session_key, agent_id=run.agent_id,
             workspace=chosen.workspace, source=message.source, extra=message.extra,
         )  # fmt: skip
+
+    async def _enter(self, claim: Claim, chosen: Options) -> tuple[ClawError | None, Files | None]:
+        """Take the transcript's lock and look at the workspace meanwhile: one wait for both."""
+        look = self._runtime.prompts.look(chosen.workspace)
+        locked, files = await asyncio.gather(claim.acquire(), look, return_exceptions=True)
+        if isinstance(locked, BaseException) and not isinstance(locked, ClawError):
+            raise locked
+        if isinstance(files, BaseException):
+            raise files
+        return locked if isinstance(locked, ClawError) else None, files
 
     async def _workspace_ready(self, chosen: Options) -> list[str]:
         try:

@@ -154,8 +154,8 @@ class Dispatcher:
         entry = self._entries.get(run_id)
         if entry is None:
             return None
-        await self._bounded(entry.done.wait(), timeout_s)
-        return entry.result if entry.done.is_set() else None
+        await entry.wait(self._clock, timeout_s)
+        return entry.result
 
     def live(self, session_key: str | None = None) -> list[list[TraceEvent]]:
         """The trace so far of the runs that are going on."""

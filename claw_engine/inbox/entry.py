@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable
+from functools import partial
 
 from msgspec import Struct, field
 
@@ -12,6 +13,7 @@ from claw_engine.agent.steps import Steps
 from claw_engine.inbox.model import InboundMessage
 from claw_engine.inbox.queue_modes import QueueRules
 from claw_engine.runs import Run
+from claw_engine.world import Clock
 
 ROUTE_FIELDS = ("channel", "to", "accountId", "threadId")
 
@@ -26,6 +28,7 @@ class Entry(Struct, eq=False):
     lead: Entry | None = None
     why: RunError | None = None
     done: asyncio.Event = field(default_factory=asyncio.Event)
+    waiting: set[asyncio.Future[None]] = field(default_factory=set)
     result: RunResult | None = None
 
     @property
@@ -42,6 +45,27 @@ class Entry(Struct, eq=False):
         """The end, for everybody who waits for it."""
         self.result = result
         self.done.set()
+        for waiter in self.waiting:
+            _wake(waiter)
+
+    async def wait(self, clock: Clock, timeout_s: float | None) -> None:
+        """Until the end, at most `timeout_s` seconds of `clock`."""
+        if self.done.is_set():
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.waiting.add(waiter)
+        timer = None if timeout_s is None else clock.call_later(timeout_s, partial(_wake, waiter))
+        try:
+            await waiter
+        finally:
+            self.waiting.discard(waiter)
+            if timer is not None:
+                timer.cancel()
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 def started(entry: Entry) -> tuple[Run, Steps]:

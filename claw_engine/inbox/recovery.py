@@ -42,6 +42,8 @@ LOST_CALL = (
     "part or not at all."
 )
 INTERRUPTED = INTERRUPTED_BY_RESTART
+RUN_CHARS = 4_000_000
+"""Characters at the end of a talk in which a run that was cut short is looked for."""
 
 _ENDS = {
     "stop": Mark.DONE,
@@ -137,6 +139,7 @@ async def begun(deps: DispatchDeps, messages: Sequence[Accepted]) -> tuple[Accep
         except (ClawError, OSError) as error:  # the run itself will meet it and tell it
             log.error("transcript not read: runId=%s %s", accepted.id, error)
             continue
+        await conversation.reach(RUN_CHARS)
         talk = [stored.message for stored in conversation.messages()]
         if messages_of_run(talk, accepted.id):
             found.append(accepted)
@@ -164,6 +167,7 @@ async def settle_interrupted(
     own: Sequence[Message] = ()
     try:
         conversation = await deps.sessions.transcript(inbound.session_key)
+        await conversation.reach(RUN_CHARS)
         messages = [stored.message for stored in conversation.messages()]
         own = messages_of_run(messages, inbound.id)
         if own and isinstance(own[0], UserMessage):

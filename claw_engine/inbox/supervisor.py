@@ -190,7 +190,10 @@ class Supervisor:
             # Started together, so they share one write.
             journal = self._deps.journal
             ids = [entry.id for entry in case.members]
-            await asyncio.gather(*(journal.mark(id_, result.status, detail) for id_ in ids))
+            if len(ids) == 1:
+                await journal.mark(ids[0], result.status, detail)
+            else:
+                await asyncio.gather(*(journal.mark(id_, result.status, detail) for id_ in ids))
             if case.execution is not None:
                 now = self._deps.world.clock.now_ms()
                 await self._deps.sessions.update(

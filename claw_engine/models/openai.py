@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 
 from msgspec.structs import replace
 
@@ -20,6 +20,7 @@ from claw_engine.models.codecs import openai_chat
 from claw_engine.models.codecs.openai_chat import TurnMemos
 from claw_engine.models.codecs.openai_stream import ChatStreamDecoder
 from claw_engine.models.errors import secrets_of
+from claw_engine.models.merge import merged
 from claw_engine.models.rules import ReasoningReplay, RuleBook
 from claw_engine.models.transport import RefusedRequest, Transport
 from claw_engine.world import World
@@ -71,9 +72,12 @@ class OpenAIChatModel:
         )
         try:
             async with contextlib.aclosing(self._transport.events(self._ref, encoded)) as events:
-                async for data in events:
-                    for event in decoder.feed(data):
+                async for batch in events:
+                    found, failure = _decoded(decoder, batch)
+                    for event in merged(found):
                         yield event
+                    if failure is not None:
+                        raise failure
                     if decoder.done:
                         await _drain(events)
                         break
@@ -111,7 +115,20 @@ class OpenAIChatModel:
         return headers
 
 
-async def _drain(events: AsyncGenerator[str, None]) -> None:
+def _decoded(
+    decoder: ChatStreamDecoder, batch: Iterable[str]
+) -> tuple[list[ModelEvent], ModelError | None]:
+    """What a batch says, up to the piece that cannot be read."""
+    found: list[ModelEvent] = []
+    try:
+        for data in batch:
+            found += decoder.feed(data)
+    except ModelError as error:
+        return found, error
+    return found, None
+
+
+async def _drain(events: AsyncGenerator[list[str], None]) -> None:
     """Read the end of the body, which lets the connection serve the next call."""
     with contextlib.suppress(TimeoutError, ModelError):
         async with asyncio.timeout(_DRAIN_SECONDS):

@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from itertools import islice
 
 from claw_engine.messages import Usage
 from claw_engine.models.base import (
@@ -73,7 +74,8 @@ class RehearsalModel:
         calls = 0
         for step in script(request):
             async for event in self._play(step, calls, encoded):
-                words += isinstance(event, TextDelta | ReasoningDelta)
+                if isinstance(event, TextDelta | ReasoningDelta):
+                    words += len(event.text.split())
                 yield event
             calls += isinstance(step, Call)
         prompt = len(encoded.body) // _CHARS_PER_TOKEN
@@ -83,10 +85,10 @@ class RehearsalModel:
     async def _play(self, step: Step, index: int, encoded: Encoded) -> AsyncIterator[ModelEvent]:
         match step:
             case Speak(text, reasoning):
-                for number, word in enumerate(_split(text)):
-                    if number % _BREATH == _BREATH - 1:
-                        await asyncio.sleep(0)
-                    yield ReasoningDelta(word) if reasoning else TextDelta(word)
+                words = _split(text)
+                while said := "".join(islice(words, _BREATH)):
+                    yield ReasoningDelta(said) if reasoning else TextDelta(said)
+                    await asyncio.sleep(0)
             case Call(tool, arguments):
                 yield ToolCallStart(index, _call_id(encoded, index), tool)
                 yield ToolCallDelta(index, json.dumps(dict(arguments), ensure_ascii=False))
@@ -99,16 +101,27 @@ class RehearsalModel:
                 raise await self._failure(mode)
 
     async def _long(self, tokens: int, rate: float) -> AsyncIterator[ModelEvent]:
-        """Keeps to a schedule, so that a slow consumer does not slow the rate down."""
+        """Keeps to a schedule, so that a slow consumer does not slow the rate down.
+
+        What is due at the same moment comes as one event, as from a socket.
+        """
         start = self._clock.monotonic()
+        due: list[str] = []
         for number in range(tokens):
             if rate > 0:
                 wait = start + number / rate - self._clock.monotonic()
                 if wait > 0:
+                    if due:
+                        yield TextDelta("".join(due))
+                        due.clear()
                     await self._clock.sleep(wait)
-            if number % _BREATH == _BREATH - 1:
+            due.append(_LONG_WORDS[number % len(_LONG_WORDS)] + " ")
+            if len(due) == _BREATH:
+                yield TextDelta("".join(due))
+                due.clear()
                 await asyncio.sleep(0)
-            yield TextDelta(_LONG_WORDS[number % len(_LONG_WORDS)] + " ")
+        if due:
+            yield TextDelta("".join(due))
 
     async def _failure(self, mode: str) -> ModelError:
         match mode:

@@ -43,8 +43,8 @@ class Transport:
         self._timeouts = timeouts or HttpTimeouts()
         self._clients: dict[str, httpx2.AsyncClient] = {}
 
-    async def events(self, ref: ModelRef, encoded: Encoded) -> AsyncGenerator[str, None]:
-        """POST and yield the data text of each event.
+    async def events(self, ref: ModelRef, encoded: Encoded) -> AsyncGenerator[list[str], None]:
+        """POST and yield the data texts of the events that each read of the socket completed.
 
         A server that answers with one JSON object instead of a stream yields just that object.
         Closing the iterator closes the socket at once. Raises ModelError.
@@ -62,8 +62,8 @@ class Transport:
                     raise await self._refusal(ref, response, secrets)
                 answered = True
                 async with contextlib.aclosing(_read(ref, response)) as events:
-                    async for data in events:
-                        yield data
+                    async for batch in events:
+                        yield batch
         except httpx2.InvalidURL as error:
             raise ModelConfigError(
                 f"The base URL {ref.base_url} of {ref.provider} is not a web address.",
@@ -141,7 +141,7 @@ def _headers(given: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-async def _read(ref: ModelRef, response: httpx2.Response) -> AsyncGenerator[str, None]:
+async def _read(ref: ModelRef, response: httpx2.Response) -> AsyncGenerator[list[str], None]:
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "text/html":
         raise ModelError(
@@ -152,23 +152,23 @@ async def _read(ref: ModelRef, response: httpx2.Response) -> AsyncGenerator[str,
             status=200,
         )
     if kind == "application/json":
-        yield (await response.aread()).decode("utf-8", "replace")
+        yield [(await response.aread()).decode("utf-8", "replace")]
         return
     # Whatever else the type says: some servers stream events as text/plain or without a type.
     encoded = "content-encoding" in response.headers
     decoder = SseDecoder()
     try:
         async for chunk in response.aiter_bytes() if encoded else response.aiter_raw():
-            for data in decoder.feed(chunk):
-                yield data
+            if batch := decoder.feed(chunk):
+                yield batch
     except EventTooLargeError:
         raise ModelError(
             f"{ref.provider} ({ref.id}) sent a piece of answer that is too large.",
             kind=ModelErrorKind.SERVER,
             hint="Check that the base URL is an OpenAI-compatible API.",
         ) from None
-    for data in decoder.flush():
-        yield data
+    if batch := decoder.flush():
+        yield batch
 
 
 async def _error_body(response: httpx2.Response) -> bytes:

@@ -2,7 +2,7 @@
 
 async with await sessions.hold(key) as hold:
     ...
-    await hold.release()     # parked: a person decides
+    hold.let_go()            # parked: a person decides
     await hold.acquire()     # goes on; what others wrote meanwhile is read
 """
 
@@ -45,13 +45,20 @@ class TranscriptHold:
         """
         if self.held:
             return False
-        self._hold = await self._locks.acquire(
+        hold = self._hold = await self._locks.acquire(
             self.transcript.path,
             timeout_s=timeout_s,
             max_hold_s=self._max_hold_s,
             on_lost=self._on_lost,
+            look=self.transcript.changed,
         )
-        return await self.transcript.refresh()
+        return hold.saw is not False and await self.transcript.refresh()
+
+    def let_go(self) -> None:
+        """`release` without waiting for the lock file to go."""
+        hold, self._hold = self._hold, None
+        if hold is not None:
+            self._locks.let_go(hold)
 
     async def release(self) -> None:
         """Give the lock back, however the caller ends. Safe to call twice."""

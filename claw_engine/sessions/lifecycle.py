@@ -77,6 +77,7 @@ async def fork(
     if source is None or not source.session_id or (max_tokens and tokens > max_tokens):
         return new
     talk = await sessions.transcript(parent)
+    await talk.reach(1 << 62)
     entries = list(talk.path_entries())
     if not any(map(has_assistant, entries)):
         return new

@@ -112,11 +112,13 @@ class Sessions:
         Raises StateDiskError, ForeignTranscript, InvalidSessionKey.
         """
         entry = await self.index.ensure(key)
-        path = self.path(entry)
-        live = self._live.get(path)
-        if live is not None:
-            self._touch(path, live)
+        # Links were looked at when it was opened, and each look asks every folder above.
+        named = named_path(self._folder(entry), entry)
+        live = self._live.get(named) if named is not None else None
+        if named is not None and live is not None:
+            self._touch(named, live)
             return live
+        path = self.path(entry)
         task = self._opening.get(path)
         if task is None:
             task = asyncio.create_task(self._open(entry, path), name=f"open:{entry.key}")
@@ -145,10 +147,20 @@ class Sessions:
         `max_hold_s` should be the run's timeout and two minutes more; `on_lost` is called when
         the lock was taken away after that. Raises LockHeld, and what `transcript` raises.
         """
-        talk = await self.transcript(key)
-        hold = TranscriptHold(self.locks, talk, max_hold_s=max_hold_s, on_lost=on_lost)
+        hold = await self.claim(key, max_hold_s=max_hold_s, on_lost=on_lost)
         await hold.acquire(timeout_s)
         return hold
+
+    async def claim(
+        self,
+        key: str | SessionKey,
+        *,
+        max_hold_s: float = MAX_HOLD_S,
+        on_lost: Callable[[], None] | None = None,
+    ) -> TranscriptHold:
+        """As `hold`, but the lock is not taken yet."""
+        talk = await self.transcript(key)
+        return TranscriptHold(self.locks, talk, max_hold_s=max_hold_s, on_lost=on_lost)
 
     # -- the life of a session -----------------------------------------------------------------
 

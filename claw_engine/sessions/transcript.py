@@ -9,6 +9,7 @@ meanwhile is read first. Knows no run and no model.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -33,10 +34,14 @@ from claw_engine.sessions.tree import Tree
 from claw_engine.storage.foreign_lock import FileLocks
 from claw_engine.storage.text import to_line
 from claw_engine.storage.writer import BatchWriter
-from claw_engine.world import World
+from claw_engine.world import Timer, World
+
+log = logging.getLogger(__name__)
 
 OUTSIDERS = 5
 """Times a write is tried again because another process wrote to the file in between."""
+SOON_S = 0.05
+"""Seconds that what is added by `append_soon` may wait for another write to go out with."""
 
 
 async def _nothing_first() -> None:
@@ -75,10 +80,12 @@ class Transcript:
         self._locks = locks
         self._tree = Tree()
         self._rest = 0
+        self._reached = 0
         self._mark: Mark = None
         self._ended = False
         self._answered = False
         self._unwritten: list[Entry] = []
+        self._soon: Timer | None = None
         self._writer: BatchWriter[None] = BatchWriter(self._write, f"transcript:{session_id}")
         self.path = path
         self.session_id = session_id
@@ -102,11 +109,15 @@ class Transcript:
 
     async def refresh(self) -> bool:
         """Read what another process wrote since; whether it wrote. Raises StateDiskError."""
-        if not await self._world.disk.run(self._file.changed, self._mark):
+        if not await self._world.disk.run(self.changed):
             return False
         loaded = await self._reader.load()
         self._install(loaded)
         return True
+
+    def changed(self) -> bool:
+        """Whether another process has written; disk thread. Raises StateDiskError."""
+        return self._file.changed(self._mark)
 
     def _install(self, loaded: Loaded) -> None:
         """Take what was read; lines that wait to be written follow behind it."""
@@ -114,6 +125,7 @@ class Transcript:
         own = {entry.id for entry in waiting}
         self._tree, self._rest = Tree(partial=bool(loaded.rest)), loaded.rest
         self._mark = loaded.mark if loaded.mark and loaded.mark[1] else None
+        self._reached = 0
         self._answered = bool(loaded.rest)  # so long a file has an answer somewhere
         for entry in loaded.entries:
             if entry.id not in own:
@@ -174,7 +186,10 @@ class Transcript:
         return not self._rest
 
     def messages(self) -> tuple[StoredMessage, ...]:
-        """What a model reads, oldest first: the path to the leaf, from its last compaction on."""
+        """What a model reads, oldest first: the path to the leaf, from its last compaction on.
+
+        Of a large file without a compaction only the newest part; `reach` asks for more.
+        """
         return self._tree.context()
 
     def history(self) -> tuple[StoredMessage, ...]:
@@ -183,6 +198,20 @@ class Transcript:
         Of a large file only what is in memory; `recent` reads further back.
         """
         return self._tree.history()
+
+    async def reach(self, chars: int) -> None:
+        """Read on until `messages` holds `chars` characters, or all there is. Raises
+        StateDiskError."""
+        size = FIRST
+        while self._rest and chars > self._reached and not self._tree.context_reaches(chars):
+            base, size = self._rest, size * 2
+            older = Loaded(rest=base)
+            linked = await self._reader.older(older, size)
+            if not linked:  # an old file: its lines do not say whom they follow
+                self._install(await self._reader.load_whole())
+            elif self._rest == base and older.rest != base:
+                self._put_before(older)
+        self._reached = max(self._reached, chars)
 
     async def recent(self, limit: int) -> tuple[StoredMessage, ...]:
         """The newest `limit` messages a reader sees. Raises StateDiskError."""
@@ -238,6 +267,20 @@ class Transcript:
         made = [self._new("message", message=_guarded(message)) for message in messages]
         await self._commit()
         return tuple(entry.id for entry in made)
+
+    def append_soon(self, *messages: Message) -> None:
+        """Add messages that are safe elsewhere: they go out with the next write, or by themselves
+        within SOON_S. A failed write is made up for by the next one. Raises SessionEnded."""
+        self._must_live()
+        for message in messages:
+            self._new("message", message=_guarded(message))
+        if self._answered and self._soon is None:
+            self._soon = self._world.clock.call_later(SOON_S, self._write_soon)
+
+    def _write_soon(self) -> None:
+        self._soon = None
+        if self._unwritten and self._writer.idle:
+            self._writer.submit(None)
 
     async def append_custom(self, custom_type: str, data: Mapping[str, object]) -> str:
         """Add a `custom` entry (never part of a model's context); its id."""
@@ -303,8 +346,18 @@ class Transcript:
             await self._writer.put(None)
 
     async def _write(self, batch: Sequence[None]) -> None:
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
         if not self._unwritten:
             return
+        try:
+            await self._write_out()
+        except Exception as error:  # its waiter gets it too, unless the wait was given up
+            log.error("transcript write failed: %s", error)
+            raise
+
+    async def _write_out(self) -> None:
         if self._mark is None:
             await self._before_first_write()
         lock = self._locks.hold(self.path) if self._locks is not None else nullcontext()

@@ -1,7 +1,8 @@
 """Reads a transcript into entries: a small file whole, a large one from its end backwards.
 
-What a model reads of a compacted talk stands at the end of the file, so opening a transcript of
-50 MB costs what opening a small one does. Work is sliced; the loop is never held.
+What a model reads stands at the end of the file: from the last compaction on, or as much as its
+window holds. So opening a transcript of 50 MB costs what opening a small one does. Work is sliced;
+the loop is never held.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ WHOLE = 256 * 1024
 """Bytes of a file that is always read whole."""
 FIRST = 32 * 1024
 """Bytes read first from the end of a large file; each further step reads twice as many."""
+OPEN_CHARS = 100_000
+"""Characters of a talk that has no summary which are read first; who needs more asks for it."""
 HEAD = 16 * 1024
 """Bytes read to find the header of a large file."""
 SLICE_S = 0.002
@@ -62,8 +65,13 @@ class TranscriptReader:
         self._file = file
         self._whole = whole
 
+    async def load_whole(self) -> Loaded:
+        """The whole file. Raises StateDiskError."""
+        return await self._all(await self._open(self._world.clock.now_ms(), 1 << 62))
+
     async def load(self) -> Loaded:
-        """Everything a model reads, or the whole file. Raises StateDiskError."""
+        """Everything a model reads or OPEN_CHARS of it, or the whole file. Raises
+        StateDiskError."""
         now = self._world.clock.now_ms()
         opened = await self._open(now, self._whole)
         if opened.start:
@@ -126,7 +134,7 @@ class TranscriptReader:
             tree = Tree(partial=bool(loaded.rest))
             for entry in loaded.entries:
                 tree.add(entry)
-            if tree.context_is_whole():
+            if tree.context_reaches(OPEN_CHARS):
                 return loaded
             size *= 2
             step = await self.older(loaded, size)

@@ -6,6 +6,7 @@ newest compaction on the path: its summary, the entries it kept, and everything 
 
 from __future__ import annotations
 
+from claw_engine.messages import text_of
 from claw_engine.sessions.entries import Entry, StoredMessage, stored
 
 
@@ -91,6 +92,16 @@ class Tree:
                 parent = None if self._partial else self._before[at]
             at = parent
         return path[::-1]
+
+    def context_reaches(self, chars: int) -> bool:
+        """Whether everything that a model reads is here, or its newest `chars` characters are."""
+        if self.context_is_whole():
+            return True
+        for message in reversed(self.context()):
+            chars -= len(text_of(message.message))
+            if chars <= 0:
+                return True
+        return False
 
     def context_is_whole(self) -> bool:
         """Whether everything that a model reads is here; always true unless partial."""

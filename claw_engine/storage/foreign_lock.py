@@ -44,6 +44,9 @@ MAX_HOLD_S = 300.0
 WATCH_S = 60.0
 """Seconds between two looks for locks that are held too long (gateway digest §3.6)."""
 
+REMEMBERED_PATHS = 1024
+"""Targets whose real path is kept: resolving it costs a look at every folder above."""
+
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 
 
@@ -64,12 +67,14 @@ class LockHeld(ClawError):
 
 
 class Hold(Struct, eq=False):
-    """One holder's share of a lock. `lost` is set when the watchdog took the lock away."""
+    """One holder's share of a lock. `lost` is set when the watchdog took the lock away; `saw` is
+    what the holder saw when the file was made, None if it did not look."""
 
     path: Path
     until: float
     on_lost: Callable[[], None] | None = None
     lost: bool = False
+    saw: bool | None = None
 
 
 class _Taken(Struct, eq=False):
@@ -86,6 +91,8 @@ class FileLocks:
         self._world = world
         self._timeout_s = timeout_s
         self._taken: dict[Path, _Taken] = {}
+        self._paths: dict[Path, Path] = {}
+        self._drops: set[asyncio.Task[None]] = set()
         self._turns: WeakValueDictionary[Path, asyncio.Lock] = WeakValueDictionary()
         self._timer: Timer | None = None
 
@@ -96,33 +103,60 @@ class FileLocks:
         timeout_s: float | None = None,
         max_hold_s: float = MAX_HOLD_S,
         on_lost: Callable[[], None] | None = None,
+        look: Callable[[], bool] | None = None,
     ) -> Hold:
         """Lock `target` (a store or transcript, not the lock file) or share our own lock on it.
 
-        Raises LockHeld after `timeout_s` seconds, StateDiskError.
+        `look` is called on the disk thread as soon as the lock file is made (its answer is the
+        hold's `saw`); it is not called when the lock was ours already. Raises LockHeld after
+        `timeout_s` seconds, StateDiskError, and what `look` raises.
         """
         clock = self._world.clock
         wait = self._timeout_s if timeout_s is None else timeout_s
         deadline = clock.monotonic() + wait
-        path = await self._world.disk.run(lock_path, target)
+        path = self._paths.get(target) or await self._find(target)
+        hold = Hold(path, clock.monotonic() + max_hold_s, on_lost)
+        taken = self._taken.get(path)
+        turn = self._turns.get(path)
+        if taken is not None and taken.holds and (turn is None or not turn.locked()):
+            taken.holds.add(hold)
+            return hold
         async with self._turn(path):
             taken = self._taken.get(path)
             if taken is None:
-                identity = await self._take(path, deadline, wait)
+                identity, hold.saw = await self._take(path, deadline, wait, look)
                 taken = self._taken[path] = _Taken(identity)
-            hold = Hold(path, clock.monotonic() + max_hold_s, on_lost)
             taken.holds.add(hold)
         self._watch()
         return hold
 
     async def release(self, hold: Hold) -> None:
         """Give a share back; the last one removes the file. Safe to call twice."""
+        if self._give_back(hold):
+            await self._drop(hold.path)
+
+    def let_go(self, hold: Hold) -> None:
+        """`release` without waiting for the file to go."""
+        if self._give_back(hold):
+            task = asyncio.ensure_future(self._drop(hold.path))
+            self._drops.add(task)
+            task.add_done_callback(self._drops.discard)
+            task.add_done_callback(_told)
+
+    def _give_back(self, hold: Hold) -> bool:
+        """Whether it was the last share."""
         taken = self._taken.get(hold.path)
         if taken is None or hold not in taken.holds:
-            return
+            return False
         taken.holds.discard(hold)
-        if not taken.holds:
-            await self._drop(hold.path)
+        return not taken.holds
+
+    async def _find(self, target: Path) -> Path:
+        path = await self._world.disk.run(lock_path, target)
+        if len(self._paths) >= REMEMBERED_PATHS:
+            self._paths.clear()
+        self._paths[target] = path
+        return path
 
     @asynccontextmanager
     async def hold(self, target: Path, *, timeout_s: float | None = None) -> AsyncIterator[Hold]:
@@ -131,7 +165,8 @@ class FileLocks:
         try:
             yield held
         finally:
-            await asyncio.shield(self.release(held))
+            if self._give_back(held):
+                await asyncio.shield(self._drop(held.path))
 
     async def close(self) -> None:
         """Remove every lock file of ours; never raises."""
@@ -149,12 +184,14 @@ class FileLocks:
             turn = self._turns[path] = asyncio.Lock()
         return turn
 
-    async def _take(self, path: Path, deadline: float, wait: float) -> Identity:
-        clock, attempt = self._world.clock, 0
+    async def _take(
+        self, path: Path, deadline: float, wait: float, look: Callable[[], bool] | None
+    ) -> tuple[Identity, bool | None]:
+        clock, attempt, run = self._world.clock, 0, self._world.disk.run
         while True:
-            found = await self._world.disk.run(_try, path, clock.now_ms(), self._world.ids.hex(8))
+            found, saw = await run(_take, path, clock.now_ms(), self._world.ids.hex(8), look)
             if isinstance(found, tuple):
-                return found
+                return found, saw
             attempt += 1
             left = deadline - clock.monotonic()
             if left <= 0:
@@ -209,6 +246,19 @@ def sweep(state_dir: Path, now_ms: int) -> list[Path]:
         if lock is not None and (lock.ours or is_stale(lock, now_ms)) and _discard(path, lock):
             gone.append(path)
     return gone
+
+
+def _take(
+    path: Path, now_ms: int, token: str, look: Callable[[], bool] | None
+) -> tuple[Identity | ForeignLock, bool | None]:
+    """`_try`, and what is to be seen once the lock is ours (None: not seen)."""
+    found = _try(path, now_ms, token)
+    if look is None or not isinstance(found, tuple):
+        return found, None
+    try:
+        return found, look()
+    except (OSError, ClawError):  # the lock is there and must be known: look again with it
+        return found, None
 
 
 def _try(path: Path, now_ms: int, token: str) -> Identity | ForeignLock:

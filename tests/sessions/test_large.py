@@ -117,13 +117,41 @@ async def test_a_reader_who_wants_more_gets_more(tmp_path: Path) -> None:
 async def test_a_talk_without_a_summary_is_read_to_its_root(tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
     write(path, *(said(n, n - 1 if n else None, "y" * 5000) for n in range(60)))
-    assert len((await opened(path)).messages()) == 60
+    talk = await opened(path)
+    assert 20 <= len(talk.messages()) < 60  # OPEN_CHARS of it
+    await talk.reach(1 << 40)
+    assert talk.whole
+    assert len(talk.messages()) == 60
+
+
+async def test_of_a_long_talk_without_a_summary_only_what_is_asked_for_is_read(
+    tmp_path: Path,
+) -> None:
+    path, disk = tmp_path / "s1.jsonl", CountingDisk()
+    write(path, *(said(n, n - 1 if n else None, "y" * 2000) for n in range(2000)))
+    read = await opened(path, disk=disk)
+    whole = await opened(path, whole=1 << 40)
+    assert disk.read < 400_000
+    ids = await read.append(user("next"), assistant("answer"))
+    await whole.refresh()
+    for chars in (10, 150_000, 800_000):
+        await read.reach(chars)
+        context = read.messages()
+        assert sum(map(len, texts(context))) >= chars
+        assert context == whole.messages()[-len(context) :]
+    assert disk.read < 2_500_000
+    assert not read.whole
+    assert [e["id"] for e in lines(path)[-2:]] == list(ids)
+    await read.reach(1 << 40)
+    assert read.messages() == whole.messages()
 
 
 async def test_a_line_longer_than_any_piece_is_read(tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
     write(path, said(0, None), said(1, 0, "z" * 400_000), said(2, 1, "w" * 70_000))
-    assert [len(t) for t in texts((await opened(path)).messages())] == [2, 400_000, 70_000]
+    talk = await opened(path)
+    await talk.reach(1 << 40)
+    assert [len(t) for t in texts(talk.messages())] == [2, 400_000, 70_000]
 
 
 @pytest.mark.parametrize("name", sorted(p.name for p in GOLDEN.rglob("*.jsonl")))
@@ -131,6 +159,7 @@ async def test_captures_read_from_their_end_are_the_same(name: str, tmp_path: Pa
     path = tmp_path / name
     path.write_bytes(next(GOLDEN.rglob(name)).read_bytes())
     read, whole = await opened(path), await opened(path, whole=1 << 40)
+    await read.reach(1 << 40)
     assert read.messages() == whole.messages()
     assert await read.recent(10_000) == whole.history()
     assert read.repairs == whole.repairs
@@ -162,6 +191,9 @@ async def test_the_end_of_any_tree_tells_what_the_whole_does(
     path = tmp_path_factory.mktemp("tree") / "s1.jsonl"
     write(path, *entries)
     read, whole = await opened(path), await opened(path, whole=1 << 40)
+    context = read.messages()
+    assert context == whole.messages()[len(whole.messages()) - len(context) :]
+    await read.reach(1 << 40)
     assert read.messages() == whole.messages()
     assert await read.recent(10_000) == whole.history()
 

@@ -8,16 +8,26 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from pathlib import Path
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from claw_engine.agent.context.tokens import estimate
 from claw_engine.agent.prompt.sections import Facts, before_files, project_context, runtime
-from claw_engine.agent.prompt.workspace import Injected, Workspace, files_for, inject, seed
+from claw_engine.agent.prompt.workspace import (
+    Injected,
+    Workspace,
+    WorkspaceFile,
+    files_for,
+    inject,
+    seed,
+)
 from claw_engine.parts import Part
 from claw_engine.world import Clock, Disk
 
 _KEPT_PROMPTS = 16
+
+Files: TypeAlias = tuple[WorkspaceFile, ...]
 
 
 class Limits(Struct, frozen=True):
@@ -54,10 +64,25 @@ class PromptBuilder:
         self._workspaces[root] = workspace
         return written
 
-    async def build(self, facts: Facts, session_key: str, limits: Limits) -> SystemPrompt:
-        """The system prompt for a run in `facts.workspace`, which `prepare` has seen."""
+    async def look(self, root: Path) -> Files | None:
+        """The files of a workspace as they are now, for `build`; None if there is none yet."""
+        workspace = self._workspaces.get(root)
+        if workspace is None:
+            return None
+        try:
+            return await self._disk.run(workspace.load)
+        except OSError:  # `build` says it
+            return None
+
+    async def build(
+        self, facts: Facts, session_key: str, limits: Limits, files: Files | None = None
+    ) -> SystemPrompt:
+        """The system prompt for a run in `facts.workspace`, which `prepare` has seen; `files` are
+        what `look` just saw."""
         root = Path(facts.workspace)
-        loaded = await self._disk.run(self._workspaces[root].load)
+        loaded = files
+        if loaded is None:
+            loaded = await self._disk.run(self._workspaces[root].load)
         files = files_for(session_key, loaded)
         narrow = len(files) != len(loaded)
         key = (facts, limits, narrow)
