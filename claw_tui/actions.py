@@ -255,7 +255,7 @@ class Actions(Recovering):
             Prompt(
                 "Command",
                 hint="tab completes · enter · esc back",
-                complete=lambda raw: cmdline.complete(raw, names, sorted(self.available_themes)),
+                complete=lambda raw: cmdline.complete(raw, names, self.theme_names()),
             ),
             done,
         )
@@ -336,10 +336,14 @@ class Actions(Recovering):
             "info", "mouse: ours" if self._mouse_on else "mouse: the terminal's", hint="M switches"
         )
 
-    def load_themes(self) -> list[str]:
-        """Register what the theme files hold; a broken file is a toast, nothing else. Returns
-        what is wrong."""
-        found, problems = themes.load_all(themes.theme_dirs())
+    def theme_names(self) -> list[str]:
+        """Those in use and those that have a file."""
+        return sorted({*self.available_themes, *themes.names(themes.theme_dirs())})
+
+    def load_themes(self, name: str = "") -> list[str]:
+        """Register what the theme files hold, or the file of that name; a broken file is a toast,
+        nothing else. Returns what is wrong."""
+        found, problems = themes.load_all(themes.theme_dirs(), name)
         for theme in found:
             self.register_theme(theme)
         for problem in problems:

@@ -92,7 +92,6 @@ class ClawApp(Actions):
         self.store = Store()
         self.refusal = ""
         self.ink = Ink({}, dark=True, ansi=False)
-        self._wanted_theme = theme
         self._pull_timer: Timer | None = None
         self._last_pull = float("-inf")
         self._ticker: Timer | None = None
@@ -107,9 +106,29 @@ class ClawApp(Actions):
         self.store.queue.armed = self.keeper.armed_for
         self.link = LinkTask(client, self.store, on_reset=self._link_reset)
         self.main = MainScreen()
-        self.load_themes()
+        self._too_small: Screen[None] | None = None
+        self._first_theme = self._begin_with(theme)
 
     # ── life ────────────────────────────────────────────────────────────────────────────────
+
+    def _begin_with(self, theme: str) -> str:
+        """Have the theme before anything is styled, and read no other theme's file."""
+        wanted = theme or (DEFAULT_ANSI if self.no_color else DEFAULT_DARK)
+        self.load_themes(wanted)
+        if wanted not in self.available_themes:
+            self.load_themes()
+        if wanted not in self.available_themes:
+            self.store.notice("warn", f"no theme {wanted}", hint=":theme NAME")
+            wanted = DEFAULT_DARK if DEFAULT_DARK in self.available_themes else self.theme
+        self.set_reactive(ClawApp.theme, wanted)
+        self.stylesheet.set_variables(self.get_css_variables())
+        return wanted
+
+    def refresh_css(self, *, animate: bool = True) -> None:
+        """Not when the application mounts: Textual would parse and apply everything twice."""
+        first, self._first_theme = self._first_theme, ""
+        if first != self.theme:
+            super().refresh_css(animate=animate)
 
     def get_default_screen(self) -> Screen[None]:
         return self.main
@@ -125,11 +144,6 @@ class ClawApp(Actions):
         asyncio.get_running_loop().set_task_factory(None)
         self.animation_level = "none"
         self.theme_changed_signal.subscribe(self, lambda theme: self._theme_changed())
-        wanted = self._wanted_theme or (DEFAULT_ANSI if self.no_color else DEFAULT_DARK)
-        if wanted not in self.available_themes:
-            self.store.notice("warn", f"no theme {wanted}", hint=":theme NAME")
-            wanted = DEFAULT_DARK if DEFAULT_DARK in self.available_themes else self.theme
-        self.theme = wanted
         self._theme_changed()
         self._ticker = self.set_interval(1.0, self._tick, pause=True)
         self.store.wake = self._wake
@@ -254,6 +268,8 @@ class ClawApp(Actions):
             self._armed_timer = self.set_timer(ready_in + 0.01, self._show_armed)
 
     def _show_armed(self) -> None:
+        if not self._screen_stack:  # the timer outlived the last screen: we are leaving
+            return
         from claw_tui.screens.ask import ArmedPage
 
         if isinstance(self.screen, ArmedPage):
@@ -268,11 +284,14 @@ class ClawApp(Actions):
     def on_resize(self, event: Resize) -> None:
         self.keeper.disarm()
         small = event.size.width < SMALLEST[0] or event.size.height < SMALLEST[1]
-        from claw_tui.screens.ask import TooSmall
+        covered = self._too_small is not None and self.screen is self._too_small
+        if small and not covered:
+            from claw_tui.screens.ask import TooSmall  # most terminals are large enough
 
-        if small and not isinstance(self.screen, TooSmall):
-            self.push_screen(TooSmall())
-        elif not small and isinstance(self.screen, TooSmall):
+            self._too_small = TooSmall()
+            self.push_screen(self._too_small)
+        elif not small and covered:
+            self._too_small = None
             self.pop_screen()
         self.store.mark(*Pane)
 

@@ -75,7 +75,7 @@ class ClawCommands(Provider):
         ]
         out += [
             (f"theme {theme}", "change the colours", partial(app.command, f"theme {theme}"))
-            for theme in sorted(app.available_themes)
+            for theme in app.theme_names()
         ]
         return out
 

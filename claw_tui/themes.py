@@ -87,12 +87,19 @@ def _color(name: str, value: object, source: str) -> str:
     return str(value)
 
 
-def load_all(directories: list[Path]) -> tuple[list[Theme], list[str]]:
-    """Every theme that can be used, and a sentence for each that cannot."""
+def names(directories: list[Path]) -> list[str]:
+    """What the files are called, read or not."""
+    return sorted(path.stem for directory in directories for path in directory.glob("*.yaml"))
+
+
+def load_all(directories: list[Path], only: str = "") -> tuple[list[Theme], list[str]]:
+    """Every theme that can be used, and a sentence for each that cannot; or the one of a name."""
     themes: list[Theme] = []
     problems: list[str] = []
     for directory in directories:
         for path in sorted(directory.glob("*.yaml")):
+            if only and path.stem != only:
+                continue
             try:
                 themes.append(load_theme(path))
             except ThemeError as error:

@@ -28,7 +28,8 @@ class MainScreen(Page):
     BINDINGS = bindings("type", "pane")
 
     def __init__(self) -> None:
-        super().__init__()
+        # What will hold when it is mounted: each class set later styles the whole tree again.
+        super().__init__(classes="-show-conversation -typing")
         self.pane = "conversation"
         self.zoomed = False
         self._stale: set[Pane] = set(Pane)

@@ -113,15 +113,16 @@ class CardKeys(Bar):
             return spans([])
         armed = cast(HasKeeper, self.app).keeper.armed()
         wide = width >= 92
-        many = f" all {card.count}" if card.count > 1 else ""
+        many = card.count if card.count > 1 else 0
         keys = [
-            ("y", f"once{many}", True),
-            ("n", f"deny{many}", True),
+            ("y", ("once all" if wide else "all") + f" {many}" if many else "once", True),
+            ("n", f"deny {many}" if many else "deny", True),
             ("r", "deny with reason" if wide else "reason", True),
         ]
         if card.picture.always.patterns or card.picture.offers:
             keys.append(("w", "always…", False))
-        keys += [("enter", "details", False), ("space", "mark", False), ("esc", "later", False)]
+        keys.append(("enter", "more" if many and not wide else "details", False))
+        keys += [("space", "mark", False), ("esc", "later", False)]
         parts: list[Span] = [(" ", Style.null())]
         for key, label, decides in keys:
             lit = (armed and (self.seen or key != "y")) or not decides

@@ -101,7 +101,7 @@ def _rule(card: Approval) -> Choice:
         seen = ("None of the last 100 commands would have matched.",)
     return Choice(
         "rule",
-        f"{'a rule':<14} for good, every session of this agent; u in the rules undoes it",
+        f"{'a rule':<14} for good, every session of this agent",
         f"From now on these run without asking, for agent {card.agent}:",
         card.always.patterns,
         (*card.always.notes, *seen),

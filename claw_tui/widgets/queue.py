@@ -85,7 +85,7 @@ class HistoryList(LineView, can_focus=False):
             (f"{words:<8}", ink(pen)),
             (reveal_line(item.command), ink("text" if here else "muted")),
         ]
-        ended = ran_words(item.ran)
+        ended = ran_words(item.ran) if item.decision.startswith("allow") else ""
         note = line(item.by if item.decision else item.reason)
         bad = item.ran.exit_code not in (None, 0) or bool(item.ran.words)
         right: list[Span] = [(f"  {ended} ", ink("warn" if bad else "faint"))] if ended else []

@@ -10,8 +10,9 @@ import pytest
 from textual.pilot import Pilot
 
 from claw_tui.app import ClawApp
-from tests.tui.fake_client import FakeClient, FakeClock, Script, lane, record
+from tests.tui.fake_client import NOW, FakeClient, FakeClock, Script, lane, record
 from tests.tui.support import LARGE, SMALL, Console, four_sessions
+from tests.tui.test_grants import GRANTS, HELD, batching, switching
 from tests.tui.test_pages import after_a_restart, on_interrupted, run_command, with_rules
 
 Snap = Callable[..., bool]
@@ -171,6 +172,59 @@ async def rules(c: Console) -> None:
     await c.press("f2", "tab")
 
 
+async def folded(c: Console) -> None:
+    """Three times the same, and one that names a risk."""
+    for one in ("a1", "a2", "a3"):
+        raw = record(one, "du -sh /volume1/photos /volume1/backup", grants=GRANTS)
+        c.client.emit("exec.approval.requested", raw)
+    c.client.emit("exec.approval.requested", record("b1", "rm -rf /old", segments=RISK))
+    await c.settled()
+    await c.open_queue()
+    c.clock.advance(0.6)
+    c.app._show_armed()
+    await c.settled()
+
+
+async def choices(c: Console) -> None:
+    await folded(c)
+    await c.press("w", "j")
+    await c.armed()
+    c.app._show_armed()
+    await c.settled()
+
+
+async def mode(c: Console) -> None:
+    await c.press("escape", "m", "j", "j")
+    await c.armed()
+    c.app._show_armed()
+    await c.settled()
+
+
+async def full(c: Console) -> None:
+    await mode(c)
+    await c.press("y")
+    await c.until(lambda: "Really" in c.screen_text(), "asked twice")
+    await c.armed()
+    await c.press("y")
+    await c.until(lambda: c.app.store.engine.permission == "full", "full")
+    await story(c)
+
+
+async def history(c: Console) -> None:
+    shown = {**record("a1", "du -sh /volume1/photos"), "status": "resolved", "decidedAtMs": NOW}
+    ends: list[dict[str, object]] = [
+        {"decision": "allow-once", "resolvedBy": "cli", "ran": {"exitCode": 0, "durationMs": 820}},
+        {"decision": "deny", "resolvedBy": "console", "reason": "not that folder"},
+        {"decision": "allow-once", "resolvedBy": "grant", "grantId": "g1",
+         "ran": {"status": "failed", "exitCode": 2, "durationMs": 90}},
+        {"decision": None, "status": "expired", "reason": "timeout"},
+    ]  # fmt: skip
+    for number, end in enumerate(ends):
+        c.client.emit("exec.approval.resolved", {**shown, "id": f"h{number}", **end})
+    await c.settled()
+    await c.press("f2", "tab", "tab", "j")
+
+
 STATES: list[tuple[str, tuple[int, int], Story, str]] = [
     ("empty", SMALL, nothing, ""),
     ("type", SMALL, story, ""),
@@ -197,13 +251,33 @@ STATES: list[tuple[str, tuple[int, int], Story, str]] = [
     ("notices", SMALL, notices, ""),
     ("rules", SMALL, rules, ""),
     ("rules", LARGE, rules, ""),
-]
+    *[
+        (name, size, play, "")
+        for name, play in (("folded", folded), ("choices", choices), ("mode", mode),
+                           ("full", full), ("history", history))
+        for size in (SMALL, LARGE)
+    ],
+]  # fmt: skip
+
+
+def with_grants() -> FakeClient:
+    client = with_rules()
+    base = client.answers["exec.approvals.rules"]
+    assert callable(base)
+    timed = {**HELD, "id": "g2", "covers": "programs", "programs": ["/usr/bin/du"],
+             "span": "minutes", "uses": 0, "lastUsedAt": None, "lastUsedCommand": None}  # fmt: skip
+    held = {**base({}), "grants": [HELD, timed]}
+    client.answers["exec.approvals.rules"] = held
+    return client
 
 
 CLIENTS: dict[str, Callable[[], FakeClient]] = {
     "interrupted": after_a_restart,
     "resume": after_a_restart,
-    "rules": with_rules,
+    "rules": with_grants,
+    "choices": batching,
+    "mode": switching,
+    "full": switching,
 }
 
 
