@@ -40,8 +40,22 @@ class Match(Struct, frozen=True):
         return self.safe or self.rule is not None
 
 
-def match_step(step: Step, policy: ExecPolicy, env: Mapping[str, str], fs: FsView) -> Match:
-    """Find what allows the program that this step finally runs: the first rule, or a safe bin."""
+def match_steps(
+    steps: tuple[Step, ...], policy: ExecPolicy, env: Mapping[str, str], fs: FsView
+) -> tuple[Match, ...]:
+    """Find what allows the program that each step finally runs: the first rule, or a safe bin."""
+    named: dict[str, tuple[Rule, ...]] = {}
+    return tuple(_match(step, policy, env, fs, named) for step in steps)
+
+
+def _match(
+    step: Step,
+    policy: ExecPolicy,
+    env: Mapping[str, str],
+    fs: FsView,
+    named: dict[str, tuple[Rule, ...]],
+) -> Match:
+    """`named` remembers which rules name a file."""
     program = step.program
     if step.segment.argv and step.kind in _NEVER:
         sentence = refusal(step.kind, base_name(step.word))
@@ -49,10 +63,12 @@ def match_step(step: Step, policy: ExecPolicy, env: Mapping[str, str], fs: FsVie
     blocker = step_blocker(step, env, fs)
     if blocker or program is None:
         return Match(None, blocker or "no such program")
-    why = "no rule matches"
-    for rule in policy.rules:
-        if not pattern_matches(rule.pattern, program.file, env.get("HOME", ""), fs):
-            continue
+    why, file = "no rule matches", program.file
+    if file.real not in named:
+        home = env.get("HOME", "")
+        rules = (rule for rule in policy.rules if pattern_matches(rule.pattern, file, home, fs))
+        named[file.real] = tuple(rules)
+    for rule in named[file.real]:
         objection = _objection(rule, step, program.file, fs)
         if objection is None:
             return Match(rule, f"allowed by {rule.label}{_breadth(rule, step.kind)}")
@@ -107,7 +123,11 @@ def pattern_matches(pattern: str, file: FileId, home: str, fs: FsView) -> bool:
         return False
     if "*" in pattern or "?" in pattern:
         return _glob(pattern).fullmatch(file.real) is not None
-    return pattern == file.real or _same_system_file(pattern, file, fs)
+    if pattern == file.real:
+        return True
+    return pattern.endswith(file.real[file.real.rfind("/") :]) and _same_system_file(
+        pattern, file, fs
+    )
 
 
 def _same_system_file(pattern: str, file: FileId, fs: FsView) -> bool:

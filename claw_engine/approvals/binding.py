@@ -17,7 +17,7 @@ from claw_engine.approvals.model import Binding, BoundFile
 from claw_engine.approvals.pinning import interpreters
 from claw_engine.approvals.programs import Kind
 from claw_engine.approvals.resolve import Resolver, Step
-from claw_engine.approvals.shell import Parsed, parse
+from claw_engine.approvals.shell import parse
 
 MAX_FILES = 128
 """Files bound per command; a command that names more is bound to the first of them."""
@@ -29,14 +29,24 @@ def bind(
     env: Mapping[str, str],
     fs: FsView,
     *,
-    parsed: Parsed | None = None,
     resolver: Resolver | None = None,
+    steps: tuple[Step, ...] | None = None,
 ) -> Binding:
-    """Bind a command line as it would run now in `cwd` with the full child environment `env`."""
-    segments = (parsed or parse(command)).segments
+    """Bind a command line as it would run now in `cwd` with the full child environment `env`.
+
+    `steps` are those of the command, when the caller has them already.
+    """
     resolver = resolver or Resolver(cwd, env, fs)
+    if steps is None:
+        steps = resolver.steps(parse(command).segments)
     files: dict[str, BoundFile] = {}
-    for step in resolver.all_steps(segments):
+    seen: set[str] = set()
+    for step in resolver.inner_steps(steps):
+        if step.kind is Kind.PLAIN and len(step.programs) == 1 and not step.segment.assignments:
+            word = step.word
+            if word in seen:
+                continue  # `echo … && echo …`: bound already
+            seen.add(word)
         for path, file in _deciding_files(step, resolver, fs):
             if len(files) >= MAX_FILES:
                 break

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from claw_engine.approvals.allowlist import Match, match_step
+from claw_engine.approvals.allowlist import Match, match_steps
 from claw_engine.approvals.binding import bind
 from claw_engine.approvals.environment import dangerous
 from claw_engine.approvals.fsview import FsView
@@ -51,8 +51,8 @@ class Verdict(Struct, frozen=True):
     """The decision and all that a card shows of it.
 
     `enforced_argv` is set when rules allowed the command: run exactly this, each program by its
-    real path and each word as a literal. `literal_argv` is set for any command that was understood
-    in full: what a person allowed runs so, each program by the path that was found. Else it runs
+    real path and each word as a literal. `literal_argv` is set for any other that was understood in
+    full: what a person allows runs so, each program by the path that was found. Else it runs
     as `SHELL -c command`. `search_path` is PATH for what runs unasked (see pinning.py).
     """
 
@@ -89,8 +89,8 @@ def evaluate(
     parsed = parse(command)
     resolver = Resolver(cwd, env, fs)
     steps = resolver.steps(parsed.segments)
-    matches = tuple(match_step(step, policy, env, fs) for step in steps)
-    binding = bind(command, cwd, env, fs, parsed=parsed, resolver=resolver)
+    matches = match_steps(steps, policy, env, fs)
+    binding = bind(command, cwd, env, fs, resolver=resolver, steps=steps)
     problems = _problems(parsed, env, binding)
     satisfied = parsed.ok and not problems and all(m.covered for m in matches)
     answer, policy_reason = _decide(policy, satisfied)
@@ -108,8 +108,8 @@ def evaluate(
         binding,
         enforced(parsed, steps) if satisfied else None,
         uses,
-        literal(parsed, steps),
-        pinned_path(env, fs),
+        None if satisfied else literal(parsed, steps),
+        pinned_path(env, fs) if satisfied else "",
     )
 
 

@@ -74,14 +74,14 @@ class Resolver(Struct):
                 cwd = os.path.join(cwd, self.guess(segment.argv[1], segment))  # noqa: PTH118 -- text
         return tuple(steps)
 
-    def all_steps(self, segments: tuple[Segment, ...], depth: int = 0) -> Iterator[Step]:
+    def inner_steps(self, steps: tuple[Step, ...], depth: int = 0) -> Iterator[Step]:
         """The steps and, to a small depth, those of text handed to a shell with `-c`."""
-        for step in self.steps(segments):
+        for step in steps:
             yield step
             if depth < MAX_INNER_DEPTH:
                 for text in _inner_texts(step):
                     inner = Resolver(step.cwd, self.env, self.fs, self._found)
-                    yield from inner.all_steps(parse(text).segments, depth + 1)
+                    yield from inner.inner_steps(inner.steps(parse(text).segments), depth + 1)
 
     def program(self, word: str, cwd: str) -> Program | None:
         """The executable file of a word: by its slash, else the first on PATH."""

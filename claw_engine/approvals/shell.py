@@ -10,63 +10,36 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from msgspec import Struct
-
+from claw_engine.approvals.commandline import Parsed as Parsed
+from claw_engine.approvals.commandline import Segment as Segment
 from claw_engine.approvals.hidden import hidden_problems
+from claw_engine.approvals.quoting import DROPPED_IN_DOUBLE, ESCAPED, IN_DOUBLE, unescaped
 from claw_engine.approvals.wordlist import words
 
 MAX_CHARS = 65_536
 MAX_SEGMENTS = 64
+MAX_STEPS = 1000
+"""Special characters (runs of them count once) that are looked at; a command with more asks."""
 
 RESERVED = words(
     "! { } [[ ]] if then else elif fi for select while until do done case esac function time "
     "coproc in"
 )
 _PLAIN = re.compile(r"[^ \t\n'\"\\$`<>()&;|*?\[{}~#]+")
+_BRACKETS = re.compile(r"[()]+")
 # A whole word that is plain or quoted through and through: the common case, in one go.
-_SIMPLE_WORD = re.compile(
-    r"(?:([^ \t\n'\"\\$`<>()&;|*?\[{}~#]++)|'([^']*+)'|\"([^\"\\$`]*+)\")(?=[ \t\n;|&]|$)"
+_SIMPLE = re.compile(
+    r"[ \t]++(?:([^ \t\n'\"\\$`<>()&;|*?\[{}~#]++)|'([^']*+)'|\"([^\"\\$`]*+)\")(?=[ \t\n;|&]|$)"
+)
+# The same without groups: Python 3.11 loses count of groups inside a possessive repetition.
+_SIMPLE_RUN = re.compile(
+    r"(?:[ \t]++(?:[^ \t\n'\"\\$`<>()&;|*?\[{}~#]++|'[^']*+'|\"[^\"\\$`]*+\")(?=[ \t\n;|&]|$))++"
 )
 _BLANKS = re.compile(r"[ \t]+")
 _BLANK_RUN = re.compile(r"[ \t\n]+")
-_IN_DOUBLE = re.compile(r'[^"\\$`]+')
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9?$!@*#-])")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[[^\]]*\])?\+?=")
 _REDIRECT = re.compile(r"<<<|<<-?|<>|<&|<|>>|>\||>&|>")
-
-
-class Segment(Struct, frozen=True):
-    """One simple command: its source text, its words without quotes, and what is not literal.
-
-    `expansions` are the pieces that the shell would replace when it runs (`$HOME`, `*`, `~`);
-    `assignments` are the `NAME=value` words that stood before the command.
-    """
-
-    text: str
-    argv: tuple[str, ...]
-    expansions: tuple[str, ...] = ()
-    assignments: tuple[str, ...] = ()
-
-
-class Parsed(Struct, frozen=True):
-    """A split command line. `operators[i]` joins `segments[i]` and `segments[i + 1]`.
-
-    `problems` are plain words; when there is any, segments are a best effort for display only.
-    """
-
-    segments: tuple[Segment, ...] = ()
-    operators: tuple[str, ...] = ()
-    redirections: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        """Understood in full, and every word is literal."""
-        return (
-            not self.problems
-            and bool(self.segments)
-            and not any(segment.expansions for segment in self.segments)
-        )
 
 
 def parse(command: str) -> Parsed:
@@ -82,6 +55,7 @@ class _Splitter:
     def __init__(self, command: str) -> None:
         self.text = command
         self.at = 0
+        self.steps = 0
         self.problems: dict[str, None] = dict.fromkeys(hidden_problems(command))
         self.segments: list[Segment] = []
         self.operators: list[str] = []
@@ -121,7 +95,7 @@ class _Splitter:
 
     def run(self) -> Parsed:
         text, end = self.text, len(self.text)
-        while self.at < end:
+        while self.at < end and self._step():
             plain = _PLAIN.match(text, self.at)
             if plain:
                 self._add(plain.group())
@@ -135,6 +109,16 @@ class _Splitter:
             tuple(self.redirections),
             tuple(self.problems),
         )
+
+    def _step(self) -> bool:
+        """Whether to look further; over the limit, what is left is one word."""
+        self.steps += 1
+        if self.steps <= MAX_STEPS:
+            return True
+        self._problem(f"has more than {MAX_STEPS} special characters")
+        self._add(self.text[self.at :])
+        self.at = len(self.text)
+        return False
 
     def _finish(self) -> None:
         self._end_word()
@@ -210,15 +194,14 @@ class _Splitter:
 
     def _blank(self) -> None:
         self._end_word()
+        run = None if self.target_of else _SIMPLE_RUN.match(self.text, self.at)
+        if run:
+            found = _SIMPLE.findall(self.text, self.at, run.end())
+            self.words += [plain or single or double for plain, single, double in found]
+            self.at = run.end()
         blanks = _BLANKS.match(self.text, self.at)
-        while blanks:
+        if blanks:
             self.at = blanks.end()
-            simple = None if self.target_of else _SIMPLE_WORD.match(self.text, self.at)
-            if simple is None:
-                return
-            self.words.append(simple.group(simple.lastindex or 1))
-            self.at = simple.end()
-            blanks = _BLANKS.match(self.text, self.at)
 
     def _newline(self) -> None:
         blank = _BLANK_RUN.match(self.text, self.at)
@@ -249,35 +232,33 @@ class _Splitter:
         self._add("")
         self.bare = False
         self.at += 1
-        while self.at < len(text):
-            run = _IN_DOUBLE.match(text, self.at)
+        while self.at < len(text) and self._step():
+            run = IN_DOUBLE.match(text, self.at)
             if run:
-                self._add(run.group())
+                self._add(unescaped(run.group(), DROPPED_IN_DOUBLE))
                 self.at = run.end()
                 continue
             match text[self.at]:
                 case '"':
                     self.at += 1
                     return
-                case "\\":
-                    self._backslash_in_double()
+                case "\\":  # at the end, or before a line break
+                    self._problem("continues a line with a backslash")
+                    self._add(text[self.at : self.at + 2])
+                    self.at += 2
                 case "`":
                     self._backtick()
                 case _:
                     self._dollar(in_double=True)
         self._problem("has a quote that is not closed")
 
-    def _backslash_in_double(self) -> None:
-        following = self.text[self.at + 1 : self.at + 2]
-        if following == "\n":
-            self._problem("continues a line with a backslash")
-        if following and following in '$`"\\':
-            self._add(following)
-        else:
-            self._add("\\" + following)
-        self.at += 2
-
     def _backslash(self) -> None:
+        run = ESCAPED.match(self.text, self.at)
+        if run:
+            self._add(unescaped(run.group()))
+            self.bare = False
+            self.at = run.end()
+            return
         following = self.text[self.at + 1 : self.at + 2]
         if following == "":
             self._problem("ends with a backslash")
@@ -350,7 +331,8 @@ class _Splitter:
     def _parenthesis(self) -> None:
         self._problem("uses parentheses (a subshell or a function)")
         self._end_word()
-        self.at += 1
+        run = _BRACKETS.match(self.text, self.at)
+        self.at = run.end() if run else self.at + 1
 
     def _ampersand(self) -> None:
         if self.text.startswith("&&", self.at):

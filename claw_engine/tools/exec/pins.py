@@ -50,7 +50,7 @@ def by_rules(verdict: Verdict, env: Mapping[str, str], fs: FsView, *, fixed_cwd:
 
 def by_person(verdict: Verdict, env: Mapping[str, str], fs: FsView, *, fixed_cwd: bool) -> Start:
     """What a person allowed: its words where it was understood in full, else its text."""
-    words = verdict.literal_argv
+    words = verdict.literal_argv or verdict.enforced_argv
     argv = words or (SHELL, "-c", verdict.binding.command)
     text = words is None or len(verdict.segments) > 1
     return Start(_pinned(argv, verdict.binding, fs, fixed_cwd=fixed_cwd, text=text), env)

@@ -1,0 +1,1 @@
+"""Harness for the decision core: generated commands against an independent shell parser, races."""
