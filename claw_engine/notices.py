@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from claw_engine.config.load import Loaded
-from claw_engine.config.problems import format_path
+from claw_engine.config.problems import ProblemKind, format_path
 from claw_engine.events import Event, EventBus, Notice
 from claw_engine.gateway.broadcast import notice_payload
 from claw_engine.world import Clock
@@ -66,11 +66,20 @@ def problem_notices(loaded: Loaded) -> Iterator[Notice]:
         banner = loaded.banner
         text = "\n".join(part for part in (banner.text, banner.diff) if part)
         yield Notice(banner.code, "error", banner.title, banner.hint, text, sticky=True)
+    idle = [problem for problem in loaded.problems if problem.kind is ProblemKind.IDLE_KEY]
+    if idle:
+        names = ", ".join(format_path(problem.path) for problem in idle[:3])
+        more = f" and {len(idle) - 3} more" if len(idle) > 3 else ""
+        yield Notice(
+            f"config:{ProblemKind.IDLE_KEY}", "info",
+            f"This version does not act on these settings: {names}{more}.",
+            "They are kept as they are; docs/configuration.md lists what is read.",
+            "\n".join(problem.sentence() for problem in idle), sticky=True,
+        )  # fmt: skip
     for problem in loaded.problems:
-        if problem.fatal:
+        if problem.fatal or problem.kind is ProblemKind.IDLE_KEY:
             continue
         title = problem.sentence()
-        hint = f"Did you mean {problem.nearest}?" if problem.nearest else ""
         level = "warn" if problem.severity == "warning" else "error"
         code = f"config:{problem.kind.value}:{format_path(problem.path)}"
-        yield Notice(code, level, title, hint, sticky=True)
+        yield Notice(code, level, title, sticky=True)

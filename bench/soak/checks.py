@@ -41,7 +41,8 @@ def _files(state: Path, speechless: bool) -> Iterator[str]:
         data = path.read_bytes()
         if data and not data.endswith(b"\n"):
             yield f"{path.name} ends in half a line"
-        told = f"{path.name}: skipped unreadable lines" in log
+        said = ("skipped unreadable lines", "NUL bytes of a power loss")
+        told = any(f"{path.name}: {words}" in log for words in said)
         for number, line in enumerate(data.split(b"\n")[:-1], 1):
             if not _object(line) and not told:
                 yield f"{path.name} line {number} is unreadable: {line[:60]!r}"

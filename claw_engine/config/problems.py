@@ -26,6 +26,7 @@ class ProblemKind(StrEnum):
     NOT_FINITE = "not-finite"
     MISSING_VARIABLE = "missing-variable"
     UNSUPPORTED = "unsupported"
+    IDLE_KEY = "idle-key"
     IGNORED_NAME = "ignored-name"
     STORAGE = "storage"
 
@@ -52,7 +53,9 @@ class Problem(Struct, frozen=True):
 
     @property
     def severity(self) -> str:
-        """`warning` or `error`."""
+        """`note`, `warning` or `error`."""
+        if self.kind is ProblemKind.IDLE_KEY:
+            return "note"
         return "warning" if self.kind in _WARNINGS and not self.fatal else "error"
 
     def sentence(self) -> str:

@@ -26,6 +26,7 @@ from claw_engine.config.parse import (
 from claw_engine.config.problems import KeyPath, Problem, ProblemKind, is_fatal
 from claw_engine.config.sections.agents import AgentsSettings
 from claw_engine.config.sections.approvals import ApprovalsSettings, ClawSettings
+from claw_engine.config.sections.base import Section
 from claw_engine.config.sections.bindings import BindingsSettings
 from claw_engine.config.sections.cron import CronSettings
 from claw_engine.config.sections.gateway import GatewaySettings
@@ -58,6 +59,21 @@ class Reading(Struct, frozen=True):
     @property
     def fatal(self) -> Problem | None:
         return next((problem for problem in self.problems if problem.fatal), None)
+
+
+SECTIONS: Mapping[str, type[Section]] = {
+    "claw": ClawSettings,
+    "gateway": GatewaySettings,
+    "agents": AgentsSettings,
+    "bindings": BindingsSettings,
+    "models": ModelsSettings,
+    "tools": ToolsSettings,
+    "session": SessionSettings,
+    "messages": MessagesSettings,
+    "logging": LoggingSettings,
+    "cron": CronSettings,
+}
+"""The top-level names that are read, and by what."""
 
 
 class ConfigReader(Struct):
@@ -133,6 +149,7 @@ class ConfigReader(Struct):
     def _settings(self, raw: JsonObject, generation: int) -> Settings:
         if raw:
             self._report_unknown(raw)
+            self._report_idle(raw)
         finite, infinite = take_out_non_finite(raw)
         for path in infinite:
             self._add(
@@ -196,6 +213,13 @@ class ConfigReader(Struct):
             near = f"; did you mean {unknown.nearest}?" if unknown.nearest else ""
             message = f"unknown key, kept but not read{near}"
             self._add(Finding(ProblemKind.UNKNOWN_KEY, unknown.path, message), unknown.nearest)
+
+    def _report_idle(self, raw: JsonObject) -> None:
+        from claw_engine.config.idle import idle_keys
+
+        for path in idle_keys(raw, SECTIONS):
+            message = "kept, but this version does not act on it"
+            self._add(Finding(ProblemKind.IDLE_KEY, path, message))
 
     def _add(self, finding: Finding, nearest: str | None = None) -> None:
         file, line, column = locate(self.documents, finding.path)

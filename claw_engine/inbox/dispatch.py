@@ -36,6 +36,7 @@ from claw_engine.inbox.resume import Resumes
 from claw_engine.inbox.rules import rules_for, without_directive
 from claw_engine.inbox.supervisor import ended_data
 from claw_engine.inbox.talks import Talks
+from claw_engine.inbox.triggers import with_trigger
 from claw_engine.protocol.trace import TraceEvent, TraceKind
 from claw_engine.runs import AbortReason
 
@@ -99,6 +100,8 @@ class Dispatcher:
             raise ShuttingDown("The engine is stopping.", hint="Send it again in a moment.")
         if (state := self.known(message.id)) is not None:
             return Submitted(message.id, "in_flight" if state == "active" else "ended")
+        if may:
+            message = with_trigger(message, self._deps.settings().session.reset_triggers)
         command = self._commands.find(message) if may else None
         if command is not None:
             forward = await self._answer(message, *command)

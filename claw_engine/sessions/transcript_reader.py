@@ -83,7 +83,11 @@ class TranscriptReader:
         return await self._all(opened)
 
     async def _open(self, now: int, whole: int) -> Opened:
-        return await self._world.disk.run(self._file.load, now, whole, FIRST, HEAD)
+        opened = await self._world.disk.run(self._file.load, now, whole, FIRST, HEAD)
+        if opened.data and b"\0" in opened.data:  # no JSON holds one
+            said = f"{self._file.path.name}: NUL bytes of a power loss; whole lines were read."
+            opened = replace(opened, repairs=(*opened.repairs, said))
+        return opened
 
     async def _all(self, opened: Opened) -> Loaded:
         loaded = Loaded(data=opened.data, mark=opened.mark, repairs=opened.repairs)

@@ -6,6 +6,8 @@ import asyncio
 
 import pytest
 
+from claw_engine.config.sections.session import SessionSettings
+from claw_engine.config.settings import Settings
 from claw_engine.inbox.commands import Command, CommandCall, Commands, is_stop_command
 from claw_engine.inbox.model import InboundMessage
 from claw_engine.messages import UserMessage, text_of
@@ -149,6 +151,37 @@ async def test_new_stops_the_old_talk_tells_its_senders_and_begins_afresh(
     assert [text_of(m).split("] ", 1)[1] for m in users] == ["hello there"]
     assert await answer(b, "/reset") == "New session started."
     assert await b.messages() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "resets"),
+    [
+        ("/fresh", True), ("/FRESH", True), ("Start over", True), ("start over, please", False),
+        ("/freshly", False), ("so /fresh", False),
+    ],
+)  # fmt: skip
+async def test_a_trigger_of_the_configuration_begins_anew(
+    bench: MakeBench, text: str, resets: bool
+) -> None:
+    session = SessionSettings(reset_triggers=("/new", "/fresh", "start over"))
+    b = await bench(
+        ScriptedModel([says("Old."), says("Words.")]), settings=Settings(session=session)
+    )
+    await b.dispatcher.wait(await b.send("remember"))
+    said = await answer(b, text)
+    assert (said == "New session started.") is resets
+    assert bool(await b.messages()) is not resets
+
+
+async def test_what_follows_a_trigger_is_for_the_model(bench: MakeBench) -> None:
+    session = SessionSettings(reset_triggers=("start over",))
+    b = await bench(
+        ScriptedModel([says("Old."), says("Fresh.")]), settings=Settings(session=session)
+    )
+    await b.dispatcher.wait(await b.send("remember"))
+    await b.until(END, await b.send("start over hello there"), text="Fresh.")
+    users = [m for m in await b.messages() if isinstance(m, UserMessage)]
+    assert [text_of(m).split("] ", 1)[1] for m in users] == ["hello there"]
 
 
 async def test_new_takes_a_model_hint(bench: MakeBench) -> None:

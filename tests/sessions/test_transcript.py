@@ -271,8 +271,18 @@ async def test_a_bad_line_in_the_middle_is_skipped_and_told(tmp_path: Path, bad:
     path.write_bytes(data)
     read = await opened(path)
     assert texts(read.messages()) == ["q", "a"]  # the lost parent does not cut the talk
-    assert "lines 3" in read.repairs[0]
+    assert "lines 3" in read.repairs[-1]
     assert path.read_bytes() == data
+
+
+async def test_a_line_behind_nul_bytes_of_a_power_loss_is_read_and_told(tmp_path: Path) -> None:
+    """The line before it was never on disk, its own bytes were."""
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(to_line(HEAD) + to_line(ONE) + b"\0" * 80 + to_line(TWO))
+    read = await opened(path)
+    assert texts(read.messages()) == ["q", "a"]
+    (said,) = read.repairs
+    assert "NUL bytes" in said and path.name in said
 
 
 @pytest.mark.parametrize("data", [b"", b"\0" * 100])
