@@ -2,7 +2,8 @@
 
     python -m bench.throughput             sessions × turns, both durabilities
     python -m bench.throughput memory      resident growth over 10,000 turns
-    python -m bench.throughput huge        a turn in a 50 MB transcript against one in an empty one
+    python -m bench.throughput huge        a turn in a 50 MB transcript against one in an empty one,
+                                           and without a summary against a talk of one window
 
 The model is the rehearsal, which answers at once, so every millisecond is ours.
 """
@@ -28,6 +29,8 @@ MANY = 10_000
 SAY = "long: 1 1000000"
 """One token at once: an instant model."""
 HUGE_MB = 50
+WINDOW_MB = 1.5
+"""A talk that fills the window of 200,000 tokens, and no more."""
 
 
 async def turn(client: LocalClient, session: str, run_id: str) -> None:
@@ -77,36 +80,38 @@ async def memory() -> tuple[float, float]:
     return first, last
 
 
-async def huge() -> tuple[float, float]:
-    """CPU ms of the second turn in an empty and in a huge session (the first one opens it)."""
+async def huge(names: tuple[str, str], sizes: tuple[float, float], *, summary: bool) -> list[float]:
+    """Median CPU ms of a turn in two sessions of these sizes in MB, turns taken in pairs; the
+    first pair, which opens the transcripts, does not count."""
     with tempfile.TemporaryDirectory() as state:
         root = Path(state)
         async with Engine(root, env=env()) as engine:
             client = engine.local_client()
             await client.connect()
-            await turn(client, "huge", "seed")
+            for name in names:
+                await turn(client, name, f"seed-{name}")
             await client.close()
         folder = root / "agents" / "main" / "sessions"
         index = json.loads((folder / "sessions.json").read_text())
-        path = folder / f"{index['agent:main:huge']['sessionId']}.jsonl"
-        grow(path, HUGE_MB * 1_000_000)
-        found = []
+        for name, size in zip(names, sizes, strict=True):
+            if size:
+                path = folder / f"{index[f'agent:main:{name}']['sessionId']}.jsonl"
+                grow(path, int(size * 1_000_000), summary=summary)
+        values: dict[str, list[float]] = {name: [] for name in names}
         async with Engine(root, env=env()) as engine:
             client = engine.local_client()
             await client.connect()
-            for session in ("empty", "huge"):
-                values = []
-                for count in range(6):
+            for count in range(12):
+                for name in names:
                     before = time.process_time()
-                    await turn(client, session, f"{session}-{count}")
-                    values.append((time.process_time() - before) * 1000)
-                found.append(median(values[1:]))
+                    await turn(client, name, f"{name}-{count}")
+                    values[name].append((time.process_time() - before) * 1000)
             await client.close()
-    return found[0], found[1]
+    return [median(values[name][1:]) for name in names]
 
 
-def grow(path: Path, size: int) -> None:
-    """Append a compaction behind old messages, so that the file is huge and the context small."""
+def grow(path: Path, size: int, *, summary: bool) -> None:
+    """Append old messages, and behind them a compaction if the context is to be small."""
     lines = path.read_text().splitlines()
     parent = json.loads(lines[-1])["id"]
     stamp = json.loads(lines[-1])["timestamp"]
@@ -123,11 +128,12 @@ def grow(path: Path, size: int) -> None:
             }  # fmt: skip
             parent = entry["id"]
             written += file.write(json.dumps(entry) + "\n")
-        summary = {
-            "type": "compaction", "id": "ffffffff", "parentId": parent, "timestamp": stamp,
-            "summary": "Old words were said.", "firstKeptEntryId": parent, "tokensBefore": 1,
-        }  # fmt: skip
-        file.write(json.dumps(summary) + "\n")
+        if summary:
+            last = {
+                "type": "compaction", "id": "ffffffff", "parentId": parent, "timestamp": stamp,
+                "summary": "Old words were said.", "firstKeptEntryId": parent, "tokensBefore": 1,
+            }  # fmt: skip
+            file.write(json.dumps(last) + "\n")
 
 
 def main() -> None:
@@ -139,8 +145,14 @@ def main() -> None:
         first, last = asyncio.run(memory())
         print(f"{first:.1f} MB after 1,000 turns, {last:.1f} MB after {MANY:,}  [{load()}]")
     else:
-        small, large = asyncio.run(huge())
+        small, large = asyncio.run(huge(("empty", "huge"), (0, HUGE_MB), summary=True))
         print(f"{small:.2f} ms CPU in an empty session, {large:.2f} ms in {HUGE_MB} MB  [{load()}]")
+        sizes = (WINDOW_MB, HUGE_MB)
+        small, large = asyncio.run(huge(("window", "huge"), sizes, summary=False))
+        print(
+            f"without a summary: {small:.2f} ms CPU in {WINDOW_MB} MB, {large:.2f} ms in "
+            f"{HUGE_MB} MB  [{load()}]"
+        )
 
 
 if __name__ == "__main__":
