@@ -254,7 +254,9 @@ class Rooms:
         return found
 
     async def clean_up(self) -> None:
-        """Sessions' upkeep by configuration; what was removed or failed is logged."""
+        """Sessions' and sandboxes' upkeep by configuration; what was done or failed is logged."""
+        prune = self.settings().agents.defaults.sandbox.prune
+        await self.boxes.containers.prune(prune.idle_hours, prune.max_age_days)
         limits = limits_of(self.settings().session.maintenance)
         active = [run.session_key for run in self.runs.active()]
         for result in await self.sessions.cleanup(limits, dry_run=False, active=active):

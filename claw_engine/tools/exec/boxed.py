@@ -9,12 +9,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from claw_engine.approvals.policy import Ask, ExecPolicy, PermissionMode, Security
 from claw_engine.errors import ClawError
 from claw_engine.sandbox.base import Scope, Wrapped
 from claw_engine.sandbox.box import Backend, Box
 from claw_engine.sandbox.boxes import Boxes
-from claw_engine.tools.base import ToolContext, ToolError
+from claw_engine.tools.base import ToolContext, ToolError, ToolResult
 
 _KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ", "COLORTERM", "NO_COLOR")
 """What a box on this machine inherits; a container inherits nothing."""
@@ -44,6 +46,11 @@ class Boxed:
     def hold(self) -> Callable[[], None]:
         """Its container is kept as it is until the answer is called, once."""
         return self._boxes.containers.hold(self._box.name)
+
+    def told(self, result: ToolResult) -> ToolResult:
+        """The result, saying where it came from."""
+        where = {"host": self.host, "sandbox": self.label}
+        return replace(result, details={**(result.details or {}), **where})
 
     async def ready(self) -> None:
         """Have the box ready. Raises ToolError when nothing can run in it."""

@@ -13,7 +13,7 @@ from claw_engine.sandbox.base import Scope, Wrapped
 from claw_engine.sandbox.box import Box
 from claw_engine.sandbox.boxes import Boxes
 from claw_engine.sandbox.keeper import ConfinementBroken, Keeper
-from claw_engine.tools.base import ToolContext, ToolError
+from claw_engine.tools.base import ToolContext, ToolError, ToolResult
 from claw_engine.tools.exec.boxed import Boxed
 from claw_engine.tools.guard import workspace_is_closed
 
@@ -42,6 +42,10 @@ class Confinement:
     def label(self) -> str:
         """What the approval card says: the backend, or none."""
         return self._keeper.name if self._keeper is not None else "none"
+
+    def told(self, result: ToolResult) -> ToolResult:
+        """Nothing to add: this machine is where commands run."""
+        return result
 
     async def ready(self) -> None:
         """Wait until it is known what works. Raises ToolError when nothing may run."""

@@ -122,7 +122,7 @@ class ExecTool:
                 running.on_end(confinement.hold())
             ran = await attend(ctx.world, running, ctx.scope, call.yield_s)
             if ran is None:
-                return await self._leave(running, cleared, call, ctx)
+                return confinement.told(await self._leave(running, cleared, call, ctx))
         except OSError as error:
             reason = error.strerror or str(error)
             await _record(cleared, call, {"error": reason}, ctx)
@@ -134,7 +134,7 @@ class ExecTool:
             why = ctx.scope.reason or "cancelled"
             await shielded(_record(cleared, call, {"aborted": str(why)}, ctx))
             raise
-        result = results.of(ran, call.cwd, call.timeout_s)
+        result = confinement.told(results.of(ran, call.cwd, call.timeout_s))
         await _record(cleared, call, result.details or {}, ctx)
         return unanswered.noted(result, cleared.note)
 
