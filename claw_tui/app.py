@@ -124,7 +124,7 @@ class ClawApp(Actions):
         self.stylesheet.set_variables(self.get_css_variables())
         return wanted
 
-    def refresh_css(self, *, animate: bool = True) -> None:
+    def refresh_css(self, animate: bool = True) -> None:
         """Not when the application mounts: Textual would parse and apply everything twice."""
         first, self._first_theme = self._first_theme, ""
         if first != self.theme:
