@@ -21,7 +21,7 @@ from claw_engine.models.codecs.openai_chat import TurnMemos
 from claw_engine.models.codecs.openai_stream import ChatStreamDecoder
 from claw_engine.models.errors import secrets_of
 from claw_engine.models.merge import merged
-from claw_engine.models.rules import ReasoningReplay, RuleBook
+from claw_engine.models.rules import ReasoningReplay, RuleBook, WireRules
 from claw_engine.models.transport import RefusedRequest, Transport
 from claw_engine.world import World
 
@@ -63,7 +63,7 @@ class OpenAIChatModel:
         the next `encode` follows the rule. A body encoded before the lesson is encoded anew here,
         so a caller that sends it again does not meet the same refusal.
         """
-        rule = self._rules.rules(self._ref).replay
+        used = self._rules.rules(self._ref)
         encoded = self._current(encoded, request)
         decoder = ChatStreamDecoder(
             self._ref,
@@ -82,7 +82,7 @@ class OpenAIChatModel:
                         await _drain(events)
                         break
         except RefusedRequest as error:
-            raise self._learn(error, rule) from None
+            raise self._learn(error, used) from None
         except ModelError as error:
             # A server that goes away after its finish reason has said all it had to say.
             if not (decoder.complete and error.kind in _LATE):
@@ -96,7 +96,7 @@ class OpenAIChatModel:
         fresh = self.encode(request)
         return encoded if fresh.body == encoded.body else fresh
 
-    def _learn(self, error: RefusedRequest, used: ReasoningReplay) -> ModelError:
+    def _learn(self, error: RefusedRequest, used: WireRules) -> ModelError:
         now_ms = self._world.clock.now_ms()
         if self._rules.learn(self._ref, used, error, error.evidence, now_ms):
             error.retryable = True

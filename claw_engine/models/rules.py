@@ -49,6 +49,7 @@ class LearnedRule(Struct, frozen=True):
     replay: ReasoningReplay
     evidence: str
     at_ms: int
+    reasoning_field: str = "reasoning_content"
 
 
 # By host, because the same service is reached under many provider names. Sources: each provider's
@@ -114,21 +115,43 @@ def next_replay(current: ReasoningReplay, evidence: str) -> ReasoningReplay | No
     return None
 
 
+_NAMED = re.compile(r"\breasoning_content\b|(?<=[`'\".])reasoning(?=[`'\"])|\breasoning(?= field)")
+
+
+def next_field(current: str, evidence: str) -> str:
+    """The field that a provider demands the reasoning in; the current one when it names none."""
+    named = _NAMED.search(evidence)
+    return named[0] if named is not None and _MISSING.search(evidence) else current
+
+
+def next_rules(current: WireRules, evidence: str) -> WireRules | None:
+    """The rules to try after a 400; None when it teaches nothing about reasoning."""
+    replay = next_replay(current.replay, evidence)
+    if replay is ReasoningReplay.NEVER:
+        return replace(current, replay=replay)
+    field = next_field(current.reasoning_field, evidence)
+    if field != current.reasoning_field and current.replay is not ReasoningReplay.NEVER:
+        return replace(current, reasoning_field=field)  # it was sent, under the wrong name
+    return None if replay is None else replace(current, replay=replay, reasoning_field=field)
+
+
 class RuleBook:
     """Rules in force for each model. Lives as long as the engine; a model never flips back."""
 
     def __init__(self) -> None:
         self._learned: dict[tuple[str, str, str], LearnedRule] = {}
-        self._tried: dict[tuple[str, str, str], set[ReasoningReplay]] = {}
+        self._tried: dict[tuple[str, str, str], set[WireRules]] = {}
 
     def rules(self, ref: ModelRef) -> WireRules:
         """Default rules of the provider with what was learned laid over them."""
         rules = default_rules(ref)
         learned = self._learned.get(_key(ref))
-        return rules if learned is None else replace(rules, replay=learned.replay)
+        if learned is None:
+            return rules
+        return replace(rules, replay=learned.replay, reasoning_field=learned.reasoning_field)
 
     def learn(
-        self, ref: ModelRef, used: ReasoningReplay, error: ModelError, evidence: str, now_ms: int
+        self, ref: ModelRef, used: WireRules, error: ModelError, evidence: str, now_ms: int
     ) -> bool:
         """Take a lesson from a refused request that was sent under `used`.
 
@@ -136,12 +159,14 @@ class RuleBook:
         """
         if error.status not in (400, 422):
             return False
-        wanted = next_replay(used, evidence)
+        wanted = next_rules(used, evidence)
         tried = self._tried.setdefault(_key(ref), set())
         tried.add(used)
         if wanted is None or wanted in tried:
             return False
-        self._learned[_key(ref)] = LearnedRule(ref.provider, ref.id, wanted, evidence, now_ms)
+        self._learned[_key(ref)] = LearnedRule(
+            ref.provider, ref.id, wanted.replay, evidence, now_ms, wanted.reasoning_field
+        )
         return True
 
     def learned(self) -> tuple[LearnedRule, ...]:
