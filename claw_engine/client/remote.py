@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 
 from claw_engine.client.base import ClientError, ConnectionLost
+from claw_engine.client.calls import Calls, payload_of
 from claw_engine.client.door import (
-    TWO_ANSWERS,
     DoorRefused,
     connect_params,
     open_socket,
@@ -57,10 +57,9 @@ class RemoteClient:
         self._scopes = sorted(scope.value for scope in scopes)
         self._caps = sorted(caps)
         self._inflow = Inflow()
-        self._waiting: dict[str, tuple[str, asyncio.Future[ResponseFrame]]] = {}
+        self._calls = Calls()
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
-        self._next_id = 0
 
     @property
     def connected(self) -> bool:
@@ -101,24 +100,14 @@ class RemoteClient:
         writer = self._writer
         if writer is None:
             raise ConnectionLost("There is no connection to the engine.")
-        request_id = str(self._next_id + 1)
-        line = encode(RequestFrame(request_id, method, params or {}))
+        frame = self._calls.begin(method, params)
+        line = encode(frame)
         if len(line) > MAX_PAYLOAD:  # the engine would close the connection over it
+            self._calls.drop(frame)
             text = f"The request is larger than {MAX_PAYLOAD >> 20} MB and was not sent."
             raise ClientError(ErrorShape("INVALID_REQUEST", text))
-        self._next_id += 1
-        future: asyncio.Future[ResponseFrame] = asyncio.get_running_loop().create_future()
-        self._waiting[request_id] = (method, future)
-        try:
-            writer.write(line)
-            async with asyncio.timeout(timeout):
-                frame = await future
-        except TimeoutError:
-            shape = ErrorShape("AGENT_TIMEOUT", f"{method}: no answer within {timeout:g} s")
-            raise ClientError(shape) from None
-        finally:
-            self._waiting.pop(request_id, None)
-        return payload_of(frame)
+        writer.write(line)
+        return await self._calls.answer(frame, timeout)
 
     def events(self) -> AsyncIterator[EventFrame]:
         return self._inflow.events()
@@ -158,7 +147,7 @@ class RemoteClient:
             while True:
                 frame = await _read_frame(reader)
                 if isinstance(frame, ResponseFrame):
-                    self._answered(frame)
+                    self._calls.answered(frame)
                 elif isinstance(frame, EventFrame):
                     if frame.event == "connection.closing" and isinstance(frame.payload, dict):
                         reason = str(frame.payload.get("reason", reason))
@@ -172,22 +161,11 @@ class RemoteClient:
         finally:
             self._lost(writer, reason)
 
-    def _answered(self, frame: ResponseFrame) -> None:
-        method, future = self._waiting.get(frame.id, ("", None))
-        if future is None or future.done():
-            return
-        payload = frame.payload
-        accepted = isinstance(payload, dict) and payload.get("status") == "accepted"
-        if not (accepted and method in TWO_ANSWERS):
-            future.set_result(frame)
-
     def _lost(self, writer: asyncio.StreamWriter, reason: str) -> None:
         self._writer = None
         with contextlib.suppress(OSError):
             writer.transport.abort()
-        for _, future in self._waiting.values():
-            if not future.done():
-                future.set_exception(ConnectionLost(f"The connection was lost: {reason}."))
+        self._calls.lost(reason)
         self._inflow.state("disconnected", reason)
 
 
@@ -197,10 +175,3 @@ async def _read_frame(reader: asyncio.StreamReader) -> Frame:
     if not line.endswith(b"\n"):
         raise EOFError
     return decode(line)
-
-
-def payload_of(frame: ResponseFrame) -> dict[str, object]:
-    """The payload. Raises ClientError for an error response."""
-    if not frame.ok:
-        raise ClientError(frame.error or ErrorShape("UNAVAILABLE", "the engine gave no reason"))
-    return frame.payload if isinstance(frame.payload, dict) else {}
