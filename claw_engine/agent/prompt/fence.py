@@ -30,7 +30,7 @@ _THIN = (
 )
 """White space and characters that a reader does not see; possessive, so that matching is linear."""
 
-_OPEN = "[\\[\uff3b\u27e6\u3010\u3014\u300c\u300e\u2045\u276e\u276a\u301a\u3016\u2772{<\uff1c]"
+_OPEN = "[\\[\uff3b\u27e6\u3010\u3014\u300c\u300e\u2045\u301a\u3016\u2772]"
 _SLASH = "[/\uff0f\u2044\u2215\u29f8]"
 _LETTERS = {
     "o": "oO0\u03bf\u039f\u043e\u041e\u0585\uff4f\uff2f\U0001d428",
@@ -100,12 +100,12 @@ def _lookalike() -> re.Pattern[str]:
     Made when first needed: it takes some ms.
     """
     word = _THIN.join(f"[{_LETTERS[letter]}]" for letter in "outside")
-    return re.compile(f"{_OPEN}{_THIN}{_OPEN}{_THIN}(?:({_SLASH}){_THIN})?+{word}")
+    return re.compile(f"{_OPEN}{_THIN}{_OPEN}{_THIN}(?:({_SLASH}){_THIN})?+{word}(?!\\w)")
 
 
 def defuse(text: str) -> str:
     """The text with every look-alike of a mark taken apart; the same object if there is none."""
-    return _lookalike().sub(lambda found: f"[ [{'/' if found[1] else ''}outside", text)
+    return _lookalike().sub(lambda found: f"[.[{'/' if found[1] else ''}outside", text)
 
 
 def _defused(part: Part) -> Part:
