@@ -175,8 +175,14 @@ class Player:
 _REQUESTED = "exec.approval.requested"
 
 
-async def player(port: int, device: Device | None = None, **kwargs: Any) -> Player:
-    ws = await connect(f"ws://127.0.0.1:{port}", max_size=None, compression=None, **kwargs)
+async def player(
+    port: int, device: Device | None = None, *, name: str = "127.0.0.1", **kwargs: Any
+) -> Player:
+    """Connect to this host, calling it `name`."""
+    ws = await connect(
+        f"ws://{name}:{port}", host="127.0.0.1", port=port, max_size=None, compression=None,
+        proxy=None, **kwargs,
+    )  # fmt: skip
     return Player(ws, device or Device())
 
 

@@ -18,9 +18,10 @@ from claw_engine.approvals.model import (
     Decision,
     Status,
 )
+from claw_engine.config.sections.gateway import GatewayAuth, GatewaySettings
 from claw_engine.errors import ClawError, InvalidRequest
 from claw_engine.events import EventBus
-from claw_engine.gateway.gateway import Gateway
+from claw_engine.gateway.gateway import PORT_HARD_LIMIT, Gateway
 from claw_engine.gateway.outbox import HARD_LIMIT, SOFT_LIMIT
 from claw_engine.gateway.ports import GatewayParts, History, RunReport, SessionRow, Submission
 from claw_engine.lanes import Lanes
@@ -29,6 +30,9 @@ from claw_engine.protocol.trace import TraceEvent, TraceKind
 from claw_engine.runs import Run, Runs, RunState
 from claw_engine.world import World
 from tests.support.fakes import fake_world
+
+TOKEN = "capture-token-0123456789abcdef"
+"""The port's token: the one of the recordings."""
 
 
 class FakeIntake:
@@ -214,7 +218,10 @@ class Rig:
         env: Mapping[str, str] | None = None,
         soft_limit: int = SOFT_LIMIT,
         hard_limit: int = HARD_LIMIT,
+        port_hard_limit: int = PORT_HARD_LIMIT,
+        settings: GatewaySettings | None = None,
     ) -> None:
+        self.settings = settings or GatewaySettings(auth=GatewayAuth(token=TOKEN))
         self.world = world or fake_world()
         self.state_dir = StateDir(root)
         self.bus = EventBus()
@@ -240,12 +247,19 @@ class Rig:
         )
         self.gateway = Gateway(
             self.world, parts, self.state_dir, env or {},
-            soft_limit=soft_limit, hard_limit=hard_limit,
+            soft_limit=soft_limit, hard_limit=hard_limit, port_hard_limit=port_hard_limit,
+            settings=lambda: self.settings,
         )  # fmt: skip
 
     async def open(self) -> Path:
         self.gateway.start()
         return await self.gateway.open_door()
+
+    async def serve(self) -> int:
+        """Open the network port too; its number."""
+        number = self.gateway.port.bind(0)
+        await self.gateway.port.serve()
+        return number
 
     async def close(self) -> None:
         await self.gateway.close("test over")

@@ -46,8 +46,8 @@ def processes(proc: Path = PROC) -> Iterator[Path]:
 def has_socket(process: Path, inodes: set[str]) -> bool:
     """Whether a process has one of these sockets open; of another user's it is not known."""
     links = {f"socket:[{inode}]" for inode in inodes}
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(process / "fd"):
+    with contextlib.suppress(OSError), os.scandir(process / "fd") as entries:
+        for entry in entries:
             with contextlib.suppress(OSError):
                 if os.readlink(entry.path) in links:  # noqa: PTH115 - called for every descriptor
                     return True
