@@ -1,4 +1,4 @@
-"""Commands of a session: `/new /reset /queue /think /reasoning /verbose /model /whoami`.
+"""Commands of a session: `/new /reset /queue /think /reasoning /verbose /elevated /model /whoami`.
 
 Each writes the fields OpenClaw uses and answers in words; a bare one says what holds now.
 Effects: agent digest §10.4.
@@ -63,6 +63,8 @@ class SessionCommands(Struct, frozen=True):
             ("/verbose", f"tool notices: {', '.join(_VERBOSE)}", self._verbose, ("/v",)),
             ("/reasoning", f"shown reasoning: {', '.join(_REASONING)}", self._reasoning,
              ("/reason",)),
+            ("/elevated", "commands outside the sandbox: off, on (asks), full (never asks)",
+             self._elevated, ("/elev",)),
             ("/model", "the model of this session: provider/model, or default", self._model, ()),
             ("/whoami", "who you are to this engine", self._whoami, ("/id",)),
         ):  # fmt: skip
@@ -148,6 +150,17 @@ class SessionCommands(Struct, frozen=True):
         words = {"off": "hidden", "on": "shown", "stream": "streamed"}
         return await self._choose(
             call, "reasoning", "reasoningLevel", "Reasoning", _REASONING, words
+        )
+
+    async def _elevated(self, call: CommandCall) -> str:
+        words = {
+            "off": "off: commands stay in the session's sandbox",
+            "on": "on: commands run outside the sandbox and ask",
+            "ask": "on: commands run outside the sandbox and ask",
+            "full": "full: commands run outside the sandbox and nothing asks, until you switch it",
+        }
+        return await self._choose(
+            call, "elevated", "elevatedLevel", "Elevated", tuple(words), words
         )
 
     async def _choose(

@@ -68,6 +68,8 @@ def test_stop_command(text: str, stops: bool) -> None:
         ("/t off", "Thinking disabled.", "thinkingLevel", "off"),
         ("/thinking:med", "Thinking level set to medium.", "thinkingLevel", "medium"),
         ("/verbose full", "Verbose set to full.", "verboseLevel", "full"),
+        ("/elev on", "Elevated on: commands run outside the sandbox and ask.", "elevatedLevel",
+         "on"),
         ("/v off", "Verbose disabled.", "verboseLevel", "off"),
         ("/reasoning stream", "Reasoning streamed.", "reasoningLevel", "stream"),
         ("/model fake/one", "Model set to fake/one.", "modelOverride", "one"),
@@ -211,5 +213,5 @@ async def test_help_lists_them_all(bench: MakeBench) -> None:
     names = [line.split(":")[0] for line in (await answer(b, "/help")).splitlines()]
     assert names == sorted(
         ["/help", "/status", "/stop", "/new", "/reset", "/queue", "/think", "/reasoning",
-         "/verbose", "/model", "/whoami"]
+         "/verbose", "/elevated", "/model", "/whoami"]
     )  # fmt: skip

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from claw_engine.approvals.model import Decision
+from claw_engine.engine import Engine
 from claw_engine.sandbox.bwrap import find_program
 from claw_engine.sandbox.keeper import Keeper, Wishes
 from claw_engine.tools.exec.confine import Confinement
@@ -22,7 +23,7 @@ from claw_engine.tools.exec.tool import ExecTool
 from claw_engine.tools.registry import ToolRegistry
 from claw_engine.world import RealClock, RealDisk, RealIds, RealSpawn, World
 from tests.sandbox.rig import BACKENDS, GOT
-from tests.support.engines import Operator, engine_on
+from tests.support.engines import PLAIN_ENV, Operator, engine_on
 from tests.tools.desk import BASE, Desk
 
 DOOR = Path(__file__).with_name("at_the_door.py")
@@ -69,6 +70,29 @@ async def test_an_allowed_command_at_the_door(tmp_path: Path, backend: str) -> N
             assert GOT not in ended["text"]
         if backend == "bwrap":
             assert status["bypassWarning"] is None or "abstract" in status["bypassWarning"]
+
+
+SECRET = "s3cret-t0ken-of-the-gateway"
+
+
+@pytest.mark.parametrize("backend", [*BACKENDS, "none"])
+async def test_the_token_is_in_no_environment(tmp_path: Path, backend: str) -> None:
+    """Not in the command's own, and not in one it can read: the engine holds it in its memory."""
+    state = tmp_path / "state"
+    config = confined(backend) | {"gateway": {"auth": {"token": "${GATEWAY_SECRET}"}}}
+    state.mkdir()
+    (state / "openclaw.json").write_text(json.dumps(config))
+    (state / ".env").write_text(f"GATEWAY_SECRET={SECRET}\n")
+    env = {**PLAIN_ENV, "HOME": str(state), "COPY": SECRET}
+    async with (
+        Engine(state, env=env) as engine,
+        Operator(engine.local_client(strict=True)) as operator,
+    ):
+        skip_unless(engine, backend)
+        readable = f"cat {state}/.env {state}/openclaw.json" if backend != "none" else "true"
+        command = f"env; set; cat /proc/*/environ; {readable}"
+        ended, _ = await ran(operator, command)
+        assert SECRET not in ended["text"]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
