@@ -116,15 +116,13 @@ class FileTool(ABC):
         if (box := ctx.standing.box) is not None:
             raise ToolError(f"{target.given} is outside the sandbox ({box.workdir}).")
         if ctx.settings.tools.fs.workspace_only:
-            raise ToolError(f"{target.given} is outside the workspace ({ctx.workspace}).")
+            raise ToolError(f"{target.given} is {target.why} ({ctx.workspace}).")
         policy = await policy_of(ctx)
         match leave_outside(policy):
             case Leave.ALLOW:
                 return None
             case Leave.DENY:
-                raise ToolError(
-                    f"{target.given} is outside the workspace and the policy allows no more."
-                )
+                raise ToolError(f"{target.given} is {target.why} and the policy allows no more.")
             case Leave.ASK:
                 pass
         if self.kind is not ApprovalKind.WRITE and target.identity is None:

@@ -59,13 +59,21 @@ Identity = tuple[int, int]
 """Device and inode of a file."""
 
 
+OUTSIDE = "outside the workspace"
+LINKED = "a private file that has another name outside the workspace (a hard link)"
+
+
 class Target(Struct, frozen=True):
-    """A path as it was decided about: `real` has no link in it; `identity` None = no such file."""
+    """A path as it was decided about: `real` has no link in it; `identity` None = no such file.
+
+    `why` says what makes it a question.
+    """
 
     given: str
     real: Path
     access: Access
     identity: Identity | None
+    why: str = OUTSIDE
 
 
 class Guard(Struct, frozen=True):
@@ -98,6 +106,8 @@ class Guard(Struct, frozen=True):
             if stat.S_ISREG(found.st_mode) and found.st_nlink > 1:
                 self._refuse_hard_link(given, found, workspace, state)
         identity = None if found is None else (found.st_dev, found.st_ino)
+        if inside and found is not None and _links_out(workspace, found):
+            return Target(given, real, Access.ASK, identity, LINKED)
         return Target(given, real, Access.FREE if inside else Access.ASK, identity)
 
     @contextmanager
@@ -227,6 +237,27 @@ def _files(root: Path, skip: Path | None) -> Iterator[Identity]:
             found = _lstat(Path(entry.path))
             if found is not None:
                 yield (found.st_dev, found.st_ino)
+
+
+def _links_out(workspace: Path, found: os.stat_result) -> bool:
+    """Whether a file that not everybody may read has a name outside the workspace too.
+
+    Package managers link what everybody may read out of their stores by the thousand.
+    """
+    several = stat.S_ISREG(found.st_mode) and found.st_nlink > 1
+    if not several or found.st_mode & stat.S_IROTH:
+        return False
+    return _names_below(workspace, (found.st_dev, found.st_ino)) < found.st_nlink
+
+
+def _names_below(root: Path, wanted: Identity) -> int:
+    """How many names of a file lie below `root`, as far as a bounded look finds them."""
+    count = 0
+    for looked, entry in enumerate(_files(root, None)):
+        if looked >= _LINK_SCAN:
+            break
+        count += entry == wanted
+    return count
 
 
 def workspace_is_closed(state_root: Path, workspace: Path) -> bool:

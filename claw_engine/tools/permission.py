@@ -148,7 +148,7 @@ def file_ask(
     dev, ino = target.identity or (0, 0)
     bound = BoundFile(target.given, str(target.real), question.sha256, dev, ino)
     cwd = str(ctx.workspace)
-    reasons = ("outside the workspace", *question.reasons)
+    reasons = (target.why, *question.reasons)
     binding = Binding(question.text, cwd, str(ctx.workspace.resolve()), (0, 0), "", (bound,))
     return ApprovalAsk(
         kind=question.kind,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from claw_engine.tools import fileio
 from claw_engine.tools.guard import Access, Guard, PathChanged, PathRefused
 
 
@@ -219,3 +220,81 @@ def test_no_descriptor_is_left_open(places: Places) -> None:
     with pytest.raises(FileNotFoundError), places.guard.parent(missing):
         pass
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_private_file_with_another_name_outside_is_asked_for(places: Places) -> None:
+    secret = places.outside / "id_rsa"
+    secret.write_text("key")
+    secret.chmod(0o600)
+    os.link(secret, places.workspace / "innocent.txt")
+    target = places.guard.decide("innocent.txt")
+    assert target.access is Access.ASK
+    assert "hard link" in target.why
+    # What everybody may read is no secret; package managers link such files by the thousand.
+    secret.chmod(0o644)
+    assert places.guard.decide("innocent.txt").access is Access.FREE
+
+
+def test_a_private_file_with_all_its_names_in_the_workspace_is_free(places: Places) -> None:
+    (places.workspace / "note.md").chmod(0o600)
+    (places.workspace / "deep").mkdir()
+    os.link(places.workspace / "note.md", places.workspace / "deep" / "twin.md")
+    assert places.guard.decide("note.md").access is Access.FREE
+    os.link(places.workspace / "note.md", places.outside / "third.md")
+    assert places.guard.decide("note.md").access is Access.ASK
+
+
+RACES = int(os.environ.get("CLAW_RACES", "200"))
+"""Rounds of each race; the full size of the promise is 1,000."""
+
+
+@pytest.mark.parametrize("swap", ["link", "hard link", "folder"])
+def test_a_name_swapped_between_check_and_use_never_leads_out(places: Places, swap: str) -> None:
+    """Reads and writes against a flipping name: the state's file is never read nor changed."""
+    secret = places.state / "openclaw.json"
+    way = places.workspace / "way"
+    way.mkdir()
+    name = way / "openclaw.json"
+    mine, trap = places.workspace / "mine", places.workspace / "trap"
+    name.write_text("mine")
+    if swap == "folder":
+        trap.symlink_to(places.state)
+    elif swap == "link":
+        trap.symlink_to(secret)
+    else:
+        os.link(secret, trap)
+    here = way if swap == "folder" else name
+    stop = threading.Event()
+
+    def flip() -> None:
+        while not stop.is_set():
+            here.rename(mine)
+            trap.rename(here)
+            here.rename(trap)
+            mine.rename(here)
+
+    flipper = threading.Thread(target=flip)
+    flipper.start()
+    seen: set[bytes] = set()
+    done = 0
+    try:
+        for round_ in range(RACES):
+            try:
+                target = places.guard.decide("way/openclaw.json")
+                with places.guard.open_read(target) as fd:
+                    seen.add(os.read(fd, 100))
+                fileio.write_whole(places.guard, target, b"mine", f"t{round_}")
+                done += 1
+            except (PathRefused, PathChanged, fileio.FileProblem, OSError):
+                continue
+    finally:
+        stop.set()
+        flipper.join()
+    assert seen <= {b"mine"}
+    assert secret.read_text() == "{secret}"
+    # The control: without a flip it is read and written every time.
+    for round_ in range(20):
+        target = places.guard.decide("note.md")
+        with places.guard.open_read(target) as fd:
+            assert os.read(fd, 100) == b"hello"
+        fileio.write_whole(places.guard, target, b"hello", f"c{round_}")

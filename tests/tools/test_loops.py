@@ -39,7 +39,7 @@ class Talk:
         self, times: int, tool: str, args: Mapping[str, object], *, news: bool = False
     ) -> dict[int, tuple[str, bool]]:
         """What was found, by the number of the call."""
-        out = {}
+        out: dict[int, tuple[str, bool]] = {}
         for n in range(1, times + 1):
             found = self.call(tool, args, ToolResult(str(n)) if news else None)
             if found is not None:
