@@ -86,6 +86,16 @@ class StateDir(Struct, frozen=True):
         return self.root / "exec-approvals.json"
 
     @property
+    def containers_json(self) -> Path:
+        """The containers made for sandboxes."""
+        return self.root / "sandbox" / "containers.json"
+
+    @property
+    def sandboxes_dir(self) -> Path:
+        """Workspaces of sandboxes that have their own."""
+        return self.root / "sandboxes"
+
+    @property
     def agents_dir(self) -> Path:
         return self.root / "agents"
 

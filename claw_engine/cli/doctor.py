@@ -6,6 +6,7 @@ Exit code 1 when a probe failed.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from argparse import Namespace
 from collections.abc import Mapping
@@ -44,15 +45,29 @@ def _alone(args: Namespace) -> list[Mapping[str, object]]:
     import asyncio
     from functools import partial
 
+    from claw_engine.audits import NothingToAudit, subject_of
+    from claw_engine.paths import StateDir
     from claw_engine.probes import Probes, to_wire
+    from claw_engine.rooms import wishes_of
+    from claw_engine.sandbox.boxes import Boxes
     from claw_engine.sandbox.keeper import Keeper
     from claw_engine.sandbox.report import look
+    from claw_engine.tools.box_desk import boxes_of
     from claw_engine.world import real_world
 
     async def ask() -> list[Mapping[str, object]]:
-        keeper = Keeper(real_world(), state_dir(args), os.environ)
+        world, root = real_world(), state_dir(args)
+        keeper = Keeper(world, root, os.environ)
+        looks = partial(look, keeper)
+        with contextlib.suppress(NothingToAudit):  # told by whoever starts an engine
+            settings = subject_of(StateDir(root), os.environ, world.disk).settings
+            keeper = Keeper(world, root, os.environ, wishes_of(settings))
+            boxes = Boxes(world, root, os.environ, keeper)
+            looks = partial(look, keeper, boxes, partial(boxes_of, settings))
         probes = Probes()
-        probes.add("sandbox", partial(look, keeper))
-        return to_wire(await probes.run())
+        probes.add("sandbox", looks)
+        rows = to_wire(await probes.run())
+        await keeper.close()
+        return rows
 
     return asyncio.run(ask())

@@ -10,9 +10,12 @@ import hashlib
 import os
 import re
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+
+from claw_engine.paths import StateDir
 
 if TYPE_CHECKING:
     from claw_engine.config.sections.box import BoxSettings
@@ -144,7 +147,8 @@ def box_of(
             key = SHARED if access is WorkspaceAccess.NONE else f"{SHARED}:{agent_id}"
         case _:
             key = f"agent:{agent_id}"
-    root = os.path.expanduser(settings.workspace_root or "") or f"{state_root}/sandboxes"  # noqa: PTH111 - text paths throughout
+    given = os.path.expanduser(settings.workspace_root or "")  # noqa: PTH111 - text paths throughout
+    root = given or str(StateDir(Path(state_root)).sandboxes_dir)
     own = agent_workspace if access is WorkspaceAccess.WRITE else f"{root}/{slug(key)}"
     # The state directory is in the name: two engines never take each other's container.
     name = f"{settings.docker.container_prefix}{slug(key, state_root)}"[:_MAX_NAME]

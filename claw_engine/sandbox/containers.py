@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from claw_engine.paths import StateDir
 from claw_engine.sandbox import docker
 from claw_engine.sandbox.base import Probe, Wrapped
 from claw_engine.sandbox.box import Box
@@ -48,7 +49,7 @@ class Containers:
         self._world = world
         self._state = str(state_root)
         self._env = env
-        self.registry = Registry(world.disk, state_root / "sandbox" / "containers.json")
+        self.registry = Registry(world.disk, StateDir(state_root).containers_json)
         self._chosen: dict[str, str] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._met: set[str] = set()

@@ -39,9 +39,7 @@ class BoxDesk:
 
     def agents(self) -> Mapping[str, BoxSettings]:
         """The sandbox settings of every agent, the default one first."""
-        routes = routes_of(self._settings())
-        names = dict.fromkeys((routes.default_agent, *routes.agents))
-        return {agent: settings_of(self._settings(), agent) for agent in names}
+        return boxes_of(self._settings())
 
     async def rows(self) -> Sequence[Mapping[str, object]]:
         """Every container we made, newest use first, with `running` null for one that is gone."""
@@ -117,3 +115,10 @@ class BoxDesk:
                 await self._boxes.containers.remove(entry.name, entry.engine)
                 gone.append(entry.name)
         return gone
+
+
+def boxes_of(settings: Settings) -> Mapping[str, BoxSettings]:
+    """The sandbox settings of every agent, the default one first."""
+    routes = routes_of(settings)
+    names = dict.fromkeys((routes.default_agent, *routes.agents))
+    return {agent: settings_of(settings, agent) for agent in names}
