@@ -16,7 +16,7 @@ from claw_engine.config.load import ConfigStore
 from claw_engine.config.redact import Redactor, redact_config
 from claw_engine.config.settings import Settings
 from claw_engine.errors import InvalidRequest
-from claw_engine.gateway.ports import History, RunReport, SessionRow, Submission
+from claw_engine.gateway.ports import History, RunReport, SessionRow, Submission, Taken
 from claw_engine.inbox.dispatch import Dispatcher
 from claw_engine.inbox.model import InboundMessage
 from claw_engine.inbox.session_commands import Resetter, stopped
@@ -42,7 +42,7 @@ class IntakeAdapter:
         self._clock = clock
         self._settings = settings
 
-    async def submit(self, message: Submission) -> Sequence[str] | None:
+    async def submit(self, message: Submission) -> Taken:
         key = self._sessions.key(message.session_key)
         refuse_unknown_agent(self._settings(), key.agent_id)
         extra: dict[str, object] = {}
@@ -59,7 +59,8 @@ class IntakeAdapter:
             extra=extra,
         )
         submitted = await self._dispatcher.submit(inbound)
-        return submitted.run_ids if submitted.status == "stopped" else None
+        stopped = submitted.run_ids if submitted.status == "stopped" else None
+        return Taken(submitted.repeat, stopped)
 
     def known(self, run_id: str) -> Literal["active", "ended"] | None:
         return self._dispatcher.known(run_id)

@@ -52,14 +52,22 @@ class RunReport(Struct, frozen=True):
     tool_calls: Sequence[Mapping[str, object]] = ()
 
 
+class Taken(Struct, frozen=True):
+    """What became of a message at the door.
+
+    `repeat`: its id was accepted before, perhaps by an engine before this one; nothing was
+    started. `stopped`: it meant "stop" and these runs are stopping; None for any other message.
+    """
+
+    repeat: bool = False
+    stopped: Sequence[str] | None = None
+
+
 class Intake(Protocol):
     """Where messages go in and runs come out."""
 
-    async def submit(self, message: Submission) -> Sequence[str] | None:
-        """Returns once the message is durable. Raises ClawError if it cannot be accepted.
-
-        A message that means "stop" starts nothing: the ids of the runs it stops are returned.
-        """
+    async def submit(self, message: Submission) -> Taken:
+        """Returns once the message is durable. Raises ClawError if it cannot be accepted."""
         ...
 
     def known(self, run_id: str) -> Literal["active", "ended"] | None:

@@ -64,11 +64,13 @@ class QueueFull(ClawError):
 
 
 class Submitted(Struct, frozen=True):
-    """What became of a message at the door. `run_ids` are the runs that a stop hit."""
+    """What became of a message at the door. `run_ids` are the runs that a stop hit; `repeat`
+    says that the id was accepted before."""
 
     run_id: str
     status: Literal["started", "in_flight", "ended", "stopped"]
     run_ids: tuple[str, ...] = ()
+    repeat: bool = False
 
 
 class Dispatcher:
@@ -99,7 +101,8 @@ class Dispatcher:
         if self._closing:
             raise ShuttingDown("The engine is stopping.", hint="Send it again in a moment.")
         if (state := self.known(message.id)) is not None:
-            return Submitted(message.id, "in_flight" if state == "active" else "ended")
+            status: Literal["in_flight", "ended"] = "in_flight" if state == "active" else "ended"
+            return Submitted(message.id, status, repeat=True)
         if may:
             message = with_trigger(message, self._deps.settings().session.reset_triggers)
         command = self._commands.find(message) if may else None
@@ -260,9 +263,9 @@ class Dispatcher:
         if accepted.state in ("accepted", "started"):
             # Still open: `recover` is about to take it up.
             self._entries.pop(accepted.id, None)
-            return Submitted(accepted.id, "in_flight")
+            return Submitted(accepted.id, "in_flight", repeat=True)
         self._ended(entry, RunResult(accepted.state, accepted.state))
-        return Submitted(accepted.id, "ended")
+        return Submitted(accepted.id, "ended", repeat=True)
 
     def _ended(self, entry: Entry, result: RunResult) -> None:
         entry.settle(result)

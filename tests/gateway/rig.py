@@ -23,7 +23,14 @@ from claw_engine.errors import ClawError, InvalidRequest
 from claw_engine.events import EventBus
 from claw_engine.gateway.gateway import PORT_HARD_LIMIT, Gateway
 from claw_engine.gateway.outbox import HARD_LIMIT, SOFT_LIMIT
-from claw_engine.gateway.ports import GatewayParts, History, RunReport, SessionRow, Submission
+from claw_engine.gateway.ports import (
+    GatewayParts,
+    History,
+    RunReport,
+    SessionRow,
+    Submission,
+    Taken,
+)
 from claw_engine.lanes import Lanes
 from claw_engine.paths import StateDir
 from claw_engine.protocol.trace import TraceEvent, TraceKind
@@ -45,7 +52,7 @@ class FakeIntake:
         self.traces: list[list[TraceEvent]] = []
         self.hold: asyncio.Event | None = None
 
-    async def submit(self, message: Submission) -> None:
+    async def submit(self, message: Submission) -> Taken:
         if self.hold is not None:
             await self.hold.wait()
         self.submitted.append(message)
@@ -57,6 +64,7 @@ class FakeIntake:
             lane="main",
             settings=None,
         )
+        return Taken()
 
     def finish(self, run_id: str, text: str = "hi", status: str = "done") -> None:
         run = self._runs.get(run_id)

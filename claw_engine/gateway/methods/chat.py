@@ -46,10 +46,11 @@ def methods(parts: GatewayParts) -> tuple[Method, ...]:
         call.peer.started(run_id)
         source = source_of(call.peer)
         submission = Submission(run_id, key, text, source, params.thinking)
-        stopped = await parts.intake.submit(submission)
-        if stopped is not None:
-            return {"ok": True, "aborted": bool(stopped), "runIds": list(stopped)}
-        return {"runId": run_id, "status": "started"}
+        taken = await parts.intake.submit(submission)
+        if taken.stopped is not None:
+            return {"ok": True, "aborted": bool(taken.stopped), "runIds": list(taken.stopped)}
+        status = _replay_status(parts, run_id) if taken.repeat else "started"
+        return {"runId": run_id, "status": status}
 
     async def abort(call: Call, params: ChatAbortParams) -> Payload:
         key = parts.sessions.canonical(params.session_key)
