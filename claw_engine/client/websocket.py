@@ -136,6 +136,11 @@ class WebSocketClient:
     def connected(self) -> bool:
         return self._socket is not None
 
+    @property
+    def host(self) -> str:
+        """The gateway's host as it was addressed."""
+        return self.address.host
+
     async def connect(self) -> Mapping[str, object]:
         """Open and shake hands. Raises NoGateway, NotAGateway, AuthNeeded, ClientError,
         TlsUntrusted, ConnectionLost."""

@@ -1,0 +1,85 @@
+"""OpenClaw's answers in our shapes, protocol 3 and 4 alike. Pure.
+
+Both are read leniently: what a gateway leaves out is left out here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+Json = Mapping[str, object]
+
+
+def status(hello: Json, defaults: Json, host: str) -> dict[str, object]:
+    """Our `status`, as far as `hello-ok` and the defaults of `sessions.list` tell."""
+    server = _obj(hello, "server")
+    names = [_text(defaults, "modelProvider"), _text(defaults, "model")]
+    model: dict[str, object] = {"name": "/".join(n for n in names if n), "isAI": True}
+    window = defaults.get("contextTokens")
+    if isinstance(window, int):
+        model["contextWindow"] = window
+    version = _text(server, "version")
+    return {
+        "version": version,
+        "host": host,
+        "mode": "remote",
+        "model": model,
+        "permissionMode": f"OpenClaw {version}".strip(),
+    }
+
+
+def session_rows(answer: Json, active: Callable[[str], str]) -> dict[str, object]:
+    """`sessions.list`; `active` names the run of a session that is known to be going on."""
+    rows = answer.get("sessions")
+    out = [_row(row, active) for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []  # fmt: skip  # noqa: E501
+    return {**answer, "sessions": out}
+
+
+def _row(row: Json, active: Callable[[str], str]) -> dict[str, object]:
+    key = _text(row, "key")
+    run = active(key)
+    running = bool(run) or row.get("hasActiveRun") is True
+    provider, model = _text(row, "modelProvider"), _text(row, "model")
+    title = _text(row, "displayName") or _text(row, "label") or _text(row, "derivedTitle")
+    out = dict(row)
+    out |= {"state": "running" if running else "idle", "activeRunId": run or None}
+    if model:
+        out["model"] = f"{provider}/{model}" if provider else model
+    if title:
+        out["displayName"] = title
+    return out
+
+
+def history(answer: Json) -> dict[str, object]:
+    """`chat.history`: every content a list of blocks, ids where ours stand."""
+    rows = answer.get("messages")
+    messages = [_message(m) for m in rows if isinstance(m, dict)] if isinstance(rows, list) else []
+    return {**answer, "messages": messages}
+
+
+def _message(raw: Json) -> dict[str, object]:
+    out = dict(raw)
+    content = raw.get("content")
+    if isinstance(content, str):  # protocol 4's users
+        out["content"] = [{"type": "text", "text": content}]
+    meta = _obj(raw, "__openclaw")
+    if meta:
+        out["__claw"] = {name: meta[name] for name in ("id", "runId") if meta.get(name)}
+    return out
+
+
+def approvals(answer: Json) -> dict[str, object]:
+    """`exec.approval.list`: protocol 4 answers with a bare list."""
+    if "approvals" in answer:
+        return dict(answer)
+    return {"approvals": answer.get("items", [])}
+
+
+def _obj(raw: Json, name: str) -> Json:
+    value = raw.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _text(raw: Json, name: str) -> str:
+    value = raw.get(name)
+    return value if isinstance(value, str) else ""
