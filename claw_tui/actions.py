@@ -20,6 +20,7 @@ from claw_tui.widgets.sessions import SessionList
 if TYPE_CHECKING:
     from textual.strip import Strip
 
+    from claw_tui.screens.approvals import ApprovalsScreen
     from claw_tui.screens.main import MainScreen
 
 TWICE_SECONDS = 2.0
@@ -31,6 +32,7 @@ class Actions(Recovering):
     _last_x = float("-inf")
     _last_ctrl_c = float("-inf")
     _mouse_on = True
+    _queue: ApprovalsScreen | None = None
 
     # ── views ───────────────────────────────────────────────────────────────────────────────
 
@@ -54,9 +56,7 @@ class Actions(Recovering):
         if view == "1":
             self.main.focus_pane()
         elif view == "8":
-            from claw_tui.screens.approvals import ApprovalsScreen  # lazily: start-up cost
-
-            await self.push_screen(ApprovalsScreen())
+            await self._push_approvals()
         elif (page := self.page_named(view)) is not None:
             await self.push_screen(page)
         else:
@@ -64,6 +64,24 @@ class Actions(Recovering):
 
             await self.push_screen(GreyPage(view))
         self.store.wake()
+
+    async def _push_approvals(self) -> None:
+        queue = await self.ready_queue()
+        queue.afresh()
+        await self.push_screen(queue)
+
+    async def ready_queue(self) -> ApprovalsScreen:
+        """View 8, its widgets made once: making them costs more than showing them. Done when the
+        first request arrives, so that the key that opens it only has to show it."""
+        if self._queue is None:
+            from claw_tui.screens.approvals import ApprovalsScreen  # lazily: start-up cost
+
+            self._queue = ApprovalsScreen()
+            self.install_screen(self._queue, "approvals")
+            self._load_screen_css(self._queue)
+            _, mounted = self._get_screen(self._queue)
+            await mounted
+        return self._queue
 
     async def action_approvals(self) -> None:
         if self.page is self.screen or self.screen is self.main:

@@ -184,6 +184,7 @@ class ClawApp(Actions):
         if self.store.bells:
             self.store.bells = 0
             self.bell()
+            self.call_later(self.ready_queue)
         self._time_toast()
         dirty = self.store.take_dirty()
         for screen in self.screen_stack:

@@ -66,11 +66,14 @@ class ApprovalsScreen(ListedSections):
 
     def __init__(self) -> None:
         super().__init__()
-        self.selected = ""
-        self.needle = ""
+        self.afresh()
+
+    def afresh(self) -> None:
+        """As it is when it is opened: the queue, unfiltered, the oldest request first."""
+        self.selected = self.needle = ""
         self.details = False
         self.section = "queue"
-        self._index = 0
+        self._index = self._rule = self._past = 0
 
     @property
     def pane_name(self) -> str:
