@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -164,12 +165,25 @@ def _seed(box: Box) -> None:
     if box.backend is Backend.LANDLOCK:
         (own / ".tmp").mkdir(exist_ok=True)
     for name in SEEDS:
-        source = Path(box.agent_workspace, name)
-        if source.is_symlink() or not source.is_file() or source.stat().st_size > _MAX_SEED:
+        data = _plain(Path(box.agent_workspace, name))
+        if data is None:
             continue
         # What lies in the box was written by commands: never through a link of theirs.
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with contextlib.suppress(FileExistsError):
-            fd = os.open(own / name, flags, 0o644)
-            with os.fdopen(fd, "wb") as file:
-                file.write(source.read_bytes())
+        with (
+            contextlib.suppress(FileExistsError),
+            os.fdopen(os.open(own / name, flags, 0o644), "wb") as file,
+        ):
+            file.write(data)
+
+
+def _plain(path: Path) -> bytes | None:
+    """The content of an ordinary file with one name, which commands may have made; else None."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(fd, "rb") as file:
+        facts = os.fstat(fd)
+        plain = stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1 and facts.st_size <= _MAX_SEED
+        return file.read(_MAX_SEED) if plain else None
