@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import socket
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from claw_engine.engine import Engine
 from claw_engine.gateway.web.bind import PortTaken
+from claw_engine.world import RealDisk, World, real_world
 from tests.support.engines import PLAIN_ENV
 
 CONFIG = """{
@@ -80,12 +83,22 @@ async def test_a_taken_port_ends_a_headless_start_and_not_a_consoles(tmp_path: P
             await client.close()
 
 
+class _NoConfig(RealDisk):
+    """Cannot write the configuration."""
+
+    def replace(self, path: Path, data: bytes, *, mode: int = 0o600) -> None:
+        if path.name == "openclaw.json":
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+        super().replace(path, data, mode=mode)
+
+
 async def test_a_token_that_cannot_be_stored_is_said_and_nobody_comes_in(tmp_path: Path) -> None:
-    path = tmp_path / "openclaw.json"
-    path.write_text('{"gateway": "broken"}')
-    async with engine(tmp_path) as running:
+    real = real_world()
+    world = World(real.clock, real.ids, _NoConfig(), real.spawn)
+    async with engine(tmp_path, world=world) as running:
         await running.listening.served()
-        assert any(notice["code"] == "port" for notice in running.notices())
+        (notice,) = [n for n in running.notices() if n["code"] == "port"]
+        assert "gateway.auth.token cannot be stored" in str(notice["title"])
         with socket.socket() as probe:
             assert probe.connect_ex(("127.0.0.1", running.port or 0)) != 0
 

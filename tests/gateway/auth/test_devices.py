@@ -1,4 +1,4 @@
-"""The pairing store: OpenClaw's files, and that nothing grows by itself."""
+"""The pairing store (SE-03): OpenClaw's files, and that nothing grows by itself."""
 
 from __future__ import annotations
 

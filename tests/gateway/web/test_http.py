@@ -197,7 +197,9 @@ async def test_openais_own_sdk_talks_to_it(engine: Engine) -> None:
     await operator.connect()
     sessions = await operator.call("sessions.list")
     await operator.close()
-    assert [row["key"] for row in sessions["sessions"]] == ["agent:main:openai-user:ann"]
+    rows = sessions["sessions"]
+    assert isinstance(rows, list)
+    assert [row["key"] for row in rows] == ["agent:main:openai-user:ann"]
 
 
 @pytest.mark.parametrize(
