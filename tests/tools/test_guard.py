@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import threading
 from collections.abc import Callable
@@ -266,17 +267,24 @@ def test_a_name_swapped_between_check_and_use_never_leads_out(places: Places, sw
     here = way if swap == "folder" else name
     stop = threading.Event()
 
+    def put(source: Path, name: Path) -> None:
+        while True:
+            try:
+                source.rename(name)
+                return
+            except OSError:  # a write has made the folder anew in the gap
+                shutil.rmtree(name, ignore_errors=True)
+
     def flip() -> None:
         while not stop.is_set():
             here.rename(mine)
-            trap.rename(here)
+            put(trap, here)
             here.rename(trap)
-            mine.rename(here)
+            put(mine, here)
 
     flipper = threading.Thread(target=flip)
     flipper.start()
     seen: set[bytes] = set()
-    done = 0
     try:
         for round_ in range(RACES):
             try:
@@ -284,7 +292,6 @@ def test_a_name_swapped_between_check_and_use_never_leads_out(places: Places, sw
                 with places.guard.open_read(target) as fd:
                     seen.add(os.read(fd, 100))
                 fileio.write_whole(places.guard, target, b"mine", f"t{round_}")
-                done += 1
             except (PathRefused, PathChanged, fileio.FileProblem, OSError):
                 continue
     finally:
