@@ -29,6 +29,11 @@ def parser() -> argparse.ArgumentParser:
         description="The operator's console: attaches to a running engine, or runs one itself.",
     )
     out.add_argument("--state-dir", metavar="DIR", help="state directory of the engine")
+    out.add_argument("--url", metavar="URL", help="a gateway elsewhere: ws://nas:18789")
+    out.add_argument("--token", default="", help="its token (asked for when it is needed)")
+    out.add_argument("--password", default="", help="its password, if it has one")
+    out.add_argument("--read-only", action="store_true", help="ask it for reading only")
+    out.add_argument("--forget", action="store_true", help="forget what is kept about --url")
     out.add_argument("--theme", metavar="NAME", default="", help="claw-dark, claw-light, …")
     out.add_argument("--no-title", action="store_true", help="leave the window title alone")
     out.add_argument("--version", action="store_true", help="print the version and leave")
@@ -43,6 +48,8 @@ def main(argv: Sequence[str]) -> int:
 
         sys.stdout.write(f"claw-tui {__version__}\n")
         return 0
+    if args.forget:
+        return _forget(args.url)
     problem = unusable_terminal(os.environ, sys.stdin.isatty() and sys.stdout.isatty())
     if problem:
         sys.stderr.write(f"claw-tui: {problem}\n")
@@ -52,6 +59,9 @@ def main(argv: Sequence[str]) -> int:
     from claw_tui.terminal.guard import terminal_restored
 
     try:
+        if args.url:
+            with terminal_restored():
+                return asyncio.run(run_remote(args))
         where = resolve_for_start(args.state_dir, os.environ, _ask, _say)
         with terminal_restored():
             return asyncio.run(run(where, args.theme, title=not args.no_title))
@@ -104,6 +114,28 @@ async def run(where: Path, theme: str, *, title: bool) -> int:
             await after_console(engine, ending)
             return code
     return (await show(remote, theme, title=title, logs=own_log(where)))[0]
+
+
+async def run_remote(args: argparse.Namespace) -> int:
+    """The console of a gateway elsewhere. Raises ClawError before the screen is taken."""
+    from claw_tui.remote import Wish, attach, logs_dir
+
+    wish = Wish(args.url, args.token, args.password, args.read_only)
+    client = await attach(wish, os.environ, _ask)
+    logs = own_log(logs_dir(os.environ))
+    return (await show(client, args.theme, title=not args.no_title, logs=logs))[0]
+
+
+def _forget(url: str | None) -> int:
+    from claw_engine.errors import ClawError
+    from claw_tui.remote import forget
+
+    try:
+        _say(forget(url) if url else "claw-tui: --forget needs --url")
+    except ClawError as error:
+        _say(f"claw-tui: {error.title}\n{error.hint}".rstrip())
+        return 1
+    return 0 if url else 2
 
 
 async def show(

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 
-from claw_engine.client.base import CLIENT_STATE_EVENT, Client
+from claw_engine.client.base import CLIENT_STATE_EVENT, RESYNC, Client, ClientError
 from claw_engine.errors import ClawError
 from claw_tui.store.store import Store
 from claw_tui.store.wire import EMPTY, Json, obj, text
@@ -74,26 +74,30 @@ class LinkTask:
             self._on_reset()
             self.store.lost(text(payload, "reason"))
             self._start_reconnect()
+        elif text(payload, "reason") == RESYNC:
+            self.store.notice("warn", "Some events did not arrive; everything was read again.")
+            self._start_reconnect(at_once=True)
 
-    def _start_reconnect(self) -> None:
+    def _start_reconnect(self, *, at_once: bool = False) -> None:
         if not self._closing and (self._reconnecting is None or self._reconnecting.done()):
-            self._reconnecting = asyncio.create_task(self._reconnect())
+            self._reconnecting = asyncio.create_task(self._reconnect(at_once))
 
-    async def _reconnect(self) -> None:
+    async def _reconnect(self, at_once: bool = False) -> None:
+        """Connect if need be, and read everything again; tries until it has worked."""
         attempt = 0
         while True:
-            await self._sleep(RETRY_SECONDS[min(attempt, len(RETRY_SECONDS) - 1)])
+            if not (at_once and attempt == 0):
+                await self._sleep(RETRY_SECONDS[min(attempt, len(RETRY_SECONDS) - 1)])
             if await self._connect_once():
                 return
             attempt += 1
 
     async def _connect_once(self) -> bool:
         try:
-            hello: Json = EMPTY
             if not self.client.connected:
-                hello = await self.client.connect()
+                await self.client.connect()
             self._on_reset()
-            self.store.connected(hello)
+            self.store.connected(self.client.hello)
             await self.resync()
         except ClawError as error:
             self.store.lost(error.title)
@@ -121,7 +125,12 @@ class LinkTask:
         """A method that a foreign gateway may lack: then there is simply nothing to show."""
         if self.store.engine.methods and method not in self.store.engine.methods:
             return EMPTY
-        return await self.client.call(method, params)
+        try:
+            return await self.client.call(method, params)
+        except ClientError as error:
+            if error.title.startswith("missing scope"):  # a connection that may only read
+                return EMPTY
+            raise
 
     async def _refetch(self) -> None:
         await self._sleep(REFETCH_SECONDS)

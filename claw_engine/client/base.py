@@ -12,6 +12,10 @@ CLIENT_STATE_EVENT = "client.state"
 """Synthetic event of the client itself: payload {state: connected|disconnected, reason}."""
 
 
+RESYNC = "resync"
+"""The reason of a `client.state` (state still connected) after events were lost."""
+
+
 class ClientError(ClawError):
     """A call was refused or failed at the other end; `shape` is the error as it came."""
 
@@ -33,6 +37,11 @@ class Client(Protocol):
 
     @property
     def connected(self) -> bool: ...
+
+    @property
+    def hello(self) -> Mapping[str, object]:
+        """What the engine said at the last `connect`; empty before."""
+        ...
 
     async def connect(self) -> Mapping[str, object]:
         """Open and shake hands; returns the hello-ok payload. Raises ClawError."""

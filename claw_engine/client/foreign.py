@@ -56,6 +56,7 @@ class ForeignClient:
         self._ours = True
         self._methods: frozenset[str] = frozenset()
         self._hello: Json = {}
+        self.hello: Json = {}
         self._defaults: Json = {}
 
     @property
@@ -69,6 +70,7 @@ class ForeignClient:
         known = frozenset(str(name) for name in names) if isinstance(names, list) else frozenset()
         self._ours = OURS in known
         if self._ours:
+            self.hello = hello
             return hello
         self._events.forget()
         self._hello, self._defaults = hello, {}
@@ -76,12 +78,13 @@ class ForeignClient:
         if "sessions.subscribe" in known:  # protocol 4 tells of other sessions only then
             with contextlib.suppress(ClawError):
                 await self._inner.call("sessions.subscribe", {})
-        return {
+        self.hello = {
             "type": "hello-ok",
             "protocol": hello.get("protocol"),
             "features": {"methods": sorted(self._methods)},
             "snapshot": self._status(),
         }
+        return self.hello
 
     async def call(
         self, method: str, params: Json | None = None, *, timeout: float | None = 30.0

@@ -10,14 +10,11 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 
-from claw_engine.client.base import CLIENT_STATE_EVENT
+from claw_engine.client.base import CLIENT_STATE_EVENT, RESYNC
 from claw_engine.protocol.frames import EventFrame
 
 CAPACITY = 20_000
 """Events that may wait; more means nobody reads them."""
-
-RESYNC = "resync"
-"""The reason of a `client.state` (state still connected) after events were lost."""
 
 
 class Inflow:

@@ -10,8 +10,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
 
-from claw_engine.client.base import CLIENT_STATE_EVENT, ClientError, ConnectionLost
-from claw_engine.client.inflow import RESYNC
+from claw_engine.client.base import CLIENT_STATE_EVENT, RESYNC, ClientError, ConnectionLost
 from claw_engine.gateway.gateway import Gateway
 from claw_engine.gateway.outbox import Outbox, Outgoing
 from claw_engine.gateway.peer import Identity, Peer
@@ -40,6 +39,7 @@ class LocalClient:
         self._peer: Peer | None = None
         self._next_id = 0
         self._seq = 0
+        self.hello: Mapping[str, object] = {}
         self._closed = False
 
     @property
@@ -54,7 +54,8 @@ class LocalClient:
         self._outbox.put(_state("connected", ""))
         gateway.broadcaster.add(peer)
         hello = await gateway.hello(peer)
-        return _through_json(hello) if self._strict else hello
+        self.hello = _through_json(hello) if self._strict else hello
+        return self.hello
 
     async def call(
         self,

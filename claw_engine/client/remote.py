@@ -56,6 +56,7 @@ class RemoteClient:
         self._mode = mode
         self._scopes = sorted(scope.value for scope in scopes)
         self._caps = sorted(caps)
+        self.hello: Mapping[str, object] = {}
         self._inflow = Inflow()
         self._calls = Calls()
         self._writer: asyncio.StreamWriter | None = None
@@ -83,7 +84,7 @@ class RemoteClient:
         except BaseException:
             writer.transport.abort()
             raise
-        self._writer = writer
+        self._writer, self.hello = writer, hello
         self._inflow.state("connected", "")
         self._reading = asyncio.get_running_loop().create_task(
             self._read(reader, writer), name="client read"

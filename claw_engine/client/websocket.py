@@ -127,6 +127,7 @@ class WebSocketClient:
             "mode": mode,
             "instanceId": str(uuid.uuid4()),
         }
+        self.hello: Mapping[str, object] = {}
         self._inflow = Inflow()
         self._calls = Calls()
         self._socket: ClientConnection | None = None
@@ -157,7 +158,7 @@ class WebSocketClient:
         except BaseException:
             await _abandon(socket)
             raise
-        self._socket = socket
+        self._socket, self.hello = socket, hello
         self._inflow.state("connected", "")
         self._reading = asyncio.get_running_loop().create_task(
             self._read(socket), name="gateway read"

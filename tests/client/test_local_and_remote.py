@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from claw_engine.client.base import ClientError, ConnectionLost
+from claw_engine.client.base import RESYNC, ClientError, ConnectionLost
 from claw_engine.client.door import DoorRefused, NoEngine, door_path
-from claw_engine.client.inflow import RESYNC, Inflow
+from claw_engine.client.inflow import Inflow
 from claw_engine.client.local import LocalClient
 from claw_engine.client.remote import RemoteClient
 from claw_engine.client.sync import SyncClient

@@ -166,6 +166,7 @@ class FakeClient:
         }
         self._queue: asyncio.Queue[EventFrame | None] = asyncio.Queue()
         self._connected = False
+        self.hello: Mapping[str, object] = {}
         self.refuse_connect = False
         self._idle = False
         self._seq = count(1)
@@ -178,7 +179,7 @@ class FakeClient:
         if self.refuse_connect:
             raise ConnectionLost("nobody answers")
         self._connected = True
-        return {
+        self.hello = {
             "type": "hello-ok",
             "protocol": 3,
             "server": {"version": "0.1.0", "connId": "c1"},
@@ -189,6 +190,7 @@ class FakeClient:
             "snapshot": self.answers["status"],
             "policy": {},
         }
+        return self.hello
 
     async def call(
         self,
