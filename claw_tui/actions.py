@@ -245,6 +245,8 @@ class Actions(Recovering):
                 "idempotencyKey": str(uuid4()),
             },
         )
+        if answer is not None and "aborted" in answer:  # the words meant "stop"
+            self.store.notice("info", _stopped(len(texts(answer, "runIds"))))
         if answer is None and not self.main.composer.text:
             self.main.composer.text = text
             self.main.composer.move_cursor(self.main.composer.document.end)
@@ -367,3 +369,9 @@ class Actions(Recovering):
         for problem in problems:
             self.store.notice("error", problem, hint="the theme before stays")
         return problems
+
+
+def _stopped(count: int) -> str:
+    if not count:
+        return "nothing was going on in this session"
+    return "stopping the run" if count == 1 else f"stopping {count} runs"

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from claw_engine.agent.run import TRUSTED_SOURCES
 from claw_engine.errors import ClawError
 from claw_engine.inbox.commands import Command, CommandCall, Commands, Forward
 from claw_engine.inbox.overrides import THINKING, model_override
@@ -144,13 +145,15 @@ class SessionCommands(Struct, frozen=True):
 
     async def _verbose(self, call: CommandCall) -> str:
         words = {"off": "disabled", "on": "enabled", "full": "set to full"}
-        return await self._choose(call, "verbose", "verboseLevel", "Verbose", _VERBOSE, words)
+        said = await self._choose(call, "verbose", "verboseLevel", "Verbose", _VERBOSE, words)
+        return _elsewhere(said, call)
 
     async def _reasoning(self, call: CommandCall) -> str:
         words = {"off": "hidden", "on": "shown", "stream": "streamed"}
-        return await self._choose(
+        said = await self._choose(
             call, "reasoning", "reasoningLevel", "Reasoning", _REASONING, words
         )
+        return _elsewhere(said, call)
 
     async def _elevated(self, call: CommandCall) -> str:
         words = {
@@ -200,6 +203,13 @@ class SessionCommands(Struct, frozen=True):
 
 def _override(ref: ModelRef) -> Fields:
     return {"providerOverride": ref.provider, "modelOverride": ref.id}
+
+
+def _elsewhere(said: str, call: CommandCall) -> str:
+    """What a level does not change where everything is told anyway."""
+    if call.message.source not in TRUSTED_SOURCES:
+        return said
+    return f"{said}\nIt is kept for chat channels; here everything is shown at any level."
 
 
 def _first(args: str) -> str:

@@ -309,9 +309,11 @@ class Live(Struct):
             self._end_mark(run_id, ts, BlockKind.NOTICE, words)
 
     def _never_ran(self, run_id: str, ts: int, data: Json) -> None:
-        """The end of a message that no run has answered: no header, only why."""
+        """The end of a message that no run has answered: no header, only why; or what the engine
+        itself answers to a command."""
         why = text(obj(data.get("error")), "title") or "stopped before its turn came"
-        self._end_mark(run_id, ts, BlockKind.NOTICE, why)
+        answered = text(data, "status") == "done"
+        self._end_mark(run_id, ts, BlockKind.NOTICE, text(data, "text") if answered else why)
 
     def _end_mark(self, run_id: str, ts: int, kind: BlockKind, words: str) -> None:
         mark = self._add(Block(f"end:{run_id}", kind, run_id, ts))

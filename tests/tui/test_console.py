@@ -208,6 +208,19 @@ async def test_the_command_line_completes_and_explains() -> None:
         await c.until(lambda: "did you mean pause" in c.screen_text())
 
 
+@pytest.mark.parametrize(
+    ("run_ids", "said"),
+    [([], "nothing was going on in this session"), (["r1"], "stopping the run"),
+     (["r1", "r2"], "stopping 2 runs")],
+)  # fmt: skip
+async def test_stop_as_words_says_what_it_stopped(run_ids: list[str], said: str) -> None:
+    async with console() as c:
+        c.client.answers["chat.send"] = {"ok": True, "aborted": bool(run_ids), "runIds": run_ids}
+        await c.pilot.press(*"/stop")
+        await c.press("enter")
+        await c.until(lambda: said in c.screen_text())
+
+
 async def test_a_refused_key_says_why_until_the_next_key() -> None:
     async with console() as c:
         await c.press("escape", "s")

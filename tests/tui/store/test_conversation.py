@@ -219,6 +219,18 @@ def test_the_end_of_a_run_ends_everything_it_left_open() -> None:
     assert conversation.blocks[-1].text == "stopped"
 
 
+def test_the_engines_own_answer_to_a_command_is_shown() -> None:
+    conversation, s = Conversation(MAIN), Script()
+    play(
+        conversation,
+        s("run.queued", message="/whoami", source="console", lane="", waitingBehind=[]),
+        s("run.ended", status="done", stopReason="stop", text="Agent: main", error=None,
+          durationMs=1, usage=None),
+    )  # fmt: skip
+    assert conversation.blocks[-1].kind is BlockKind.NOTICE
+    assert conversation.blocks[-1].text == "Agent: main"
+
+
 def test_an_error_says_title_and_hint() -> None:
     conversation, s = Conversation(MAIN), Script()
     play(
