@@ -8,6 +8,7 @@ import pytest
 
 from claw_engine.parts import PartKind
 from claw_engine.tools.base import ToolError
+from claw_engine.tools.files import ReadTool
 from claw_engine.tools.registry import ToolRegistry, default_tools
 
 
@@ -109,3 +110,15 @@ def test_a_wrong_call_is_answered_with_what_to_change(
 def test_two_tools_of_one_name_are_a_mistake() -> None:
     with pytest.raises(ValueError, match="two tools named read"):
         ToolRegistry([*default_tools(), *default_tools()])
+
+
+@pytest.mark.parametrize("name", ["exec", "Exec", "bash", "shell", "apply-patch"])
+def test_nothing_stands_in_for_a_built_in_tool(name: str) -> None:
+    """TP-03: a foreign tool of a built-in's name or alias is refused."""
+
+    class Foreign(ReadTool):
+        plugin = "mcp"
+
+    Foreign.name = name
+    with pytest.raises(ValueError, match=r"named|another name"):
+        ToolRegistry([*default_tools(), Foreign()])
