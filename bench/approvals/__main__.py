@@ -1,7 +1,7 @@
 """The harness of the decision core.
 
     python -m bench.approvals fuzz [--count N] [--trace N] [--seed S]   (100000, 2000)
-    python -m bench.approvals races [--count N]                         (1000 each)
+    python -m bench.approvals races [--count N] [--only SWAP…]          (1000 each)
     python -m bench.approvals speed
 
 Prints what came out, keeps it as a file under bench/results/, exit code 1 when a promise is broken.
@@ -32,6 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--count", type=int)
     parser.add_argument("--trace", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=20261130)
+    parser.add_argument("--only", nargs="*", metavar="SWAP", help="races: these alone")
     parser.add_argument("--keep", action="store_true", help="write the result file")
     args = parser.parse_args(arguments)
     lines = [f"{args.what}, {date.today():%Y-%m-%d}, Python {sys.version.split()[0]}, {load()}"]
@@ -40,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
             case "fuzz":
                 good = _fuzz(Path(folder), args, lines)
             case "races":
-                good = _races(Path(folder), args.count or 1000, lines)
+                good = _races(Path(folder), args.count or 1000, args.only, lines)
             case _:
                 good = _speed(Path(folder), lines)
     lines.append("holds" if good else "BROKEN")
@@ -74,8 +75,8 @@ def _fuzz(folder: Path, args: argparse.Namespace, lines: list[str]) -> bool:
     decided = time.monotonic() - begin
     total.exceptions += fuzz.traced(machine, sample, folder=folder / "traces")
     lines += [
-        f"seed {args.seed}: {total.commands} commands, {total.allowed} allowed, all of these read by "
-        f"shfmt in two dialects, {len(sample)} run under strace",
+        f"seed {args.seed}: {total.commands} commands, {total.allowed} allowed, all of these read "
+        f"by shfmt in two dialects, {len(sample)} run under strace",
         f"exceptions: {len(total.exceptions)}",
         *total.exceptions[:50],
         f"plain commands allowed: {total.plain_allowed} of {total.plain} ({total.plain_rate:.2%})",
@@ -88,9 +89,11 @@ def _fuzz(folder: Path, args: argparse.Namespace, lines: list[str]) -> bool:
     return not total.exceptions and total.plain_rate >= PLAIN_GOAL
 
 
-def _races(folder: Path, count: int, lines: list[str]) -> bool:
+def _races(folder: Path, count: int, only: list[str] | None, lines: list[str]) -> bool:
     good = True
     for swap in races.SWAPS:
+        if only and swap.name not in only:
+            continue
         found = races.run(folder / swap.name, swap, count)
         lines.append(found.line())
         print(found.line(), file=sys.stderr)

@@ -6,6 +6,7 @@ its card showed.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
@@ -144,13 +145,12 @@ def _trace(machine: Machine, text: str, verdict: Verdict, log: Path) -> list[str
         "--proc", "/proc", "--bind", str(log.parent), str(log.parent), "--chdir", machine.cwd, "--",
         "strace", "-f", "-qq", "-e", "trace=execve", "-s", "4096", "-o", str(log), "--", *argv,
     ]  # fmt: skip
-    try:
+    # Killed after a while (`seq 9e99`): what it started until then counts.
+    with contextlib.suppress(subprocess.TimeoutExpired):
         subprocess.run(
             started, env={**machine.env, "PATH": verdict.search_path}, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LONGEST_S, check=False,
         )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        pass  # `seq 9e99`: what it started until now counts
     ran = _EXECVE.findall(log.read_text(errors="replace")) if log.exists() else []
     log.unlink(missing_ok=True)
     if not ran:

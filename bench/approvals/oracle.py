@@ -206,14 +206,18 @@ def _safe(name: str, words: list[str]) -> None:
             if re.fullmatch(_UNSAFE.get(name, r"(?!)"), word):
                 raise Refused(f"{name} {word}")
             takes = word in ("-k", "-t", "-S", "-n", "-c", "-d", "-f", "-A", "-B", "-C", "-e", "-m",
-                             "-w", "-s", "-b") and not (name, word) in _ALONE  # fmt: skip
+                             "-w", "-s", "-b") and (name, word) not in _ALONE  # fmt: skip
         elif word != "-":
             operands += 1
     if operands > _OPERANDS.get(name, 0):
         raise Refused(f"{name} with a file")
 
 
-_ALONE = {("sort", "-n"), ("sort", "-c"), ("sort", "-d"), ("sort", "-f"), ("sort", "-m"), ("sort", "-s"),
-          ("sort", "-b"), ("grep", "-n"), ("grep", "-c"), ("grep", "-w"), ("grep", "-s"), ("grep", "-b"),
-          ("wc", "-c"), ("wc", "-m"), ("wc", "-w"), ("tr", "-d"), ("tr", "-c"), ("tr", "-s"), ("tr", "-C"),
-          ("uniq", "-c"), ("uniq", "-d"), ("cut", "-n"), ("cut", "-s")}  # fmt: skip
+_ALONE = {
+    (name, f"-{letter}")
+    for name, letters in {
+        "sort": "ncdfmsb", "grep": "ncwsb", "wc": "cmw", "tr": "dcsC", "uniq": "cd", "cut": "ns",
+    }.items()
+    for letter in letters
+}  # fmt: skip
+"""Options that take a value elsewhere, and stand alone here."""

@@ -17,8 +17,9 @@ from claw_engine.approvals.policy import ExecPolicy, Rule
 from claw_engine.approvals.safe_bins import configured
 
 RULED = (
-    "uname ls cat date id true false basename dirname seq stat df echo printf expr nproc tac nl"
-).split()
+    "uname", "ls", "cat", "date", "id", "true", "false", "basename", "dirname", "seq", "stat", "df",
+    "echo", "printf", "expr", "nproc", "tac", "nl",
+)  # fmt: skip
 SAFE = ("sort", "grep", "head", "tail", "wc", "tr", "cut", "uniq")
 OWN = ("mytool", "mybin")
 EXACT = {"git": (("status",), ("log", "--oneline", "-n", "3")), "find": ((".", "-name", "a b"),)}

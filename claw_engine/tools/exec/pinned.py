@@ -16,6 +16,9 @@ import signal
 import stat
 import sys
 
+F_SETSIG = 10
+"""Linux; Python has no name for it."""
+
 CHANGED = 125
 """Exit code when something is not what was approved; then nothing runs."""
 
@@ -26,6 +29,7 @@ EDGE = 1024 * 1024
 PARTIAL = "partial-"
 
 PLAIN_LONG = ("--norc", "--noprofile", "--posix", "--login")
+SHELL = "/bin/sh"
 SHELLS = {"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "yash"}
 READ_BY_OPTION = {"awk", "gawk", "mawk", "nawk", "sed", "jq"}
 MAX_SCRIPTS = 4
@@ -88,6 +92,7 @@ class File:
 def _hold(fd: int, path: str) -> bool:
     """Keep writers out until the program has started; only the owner may, on most file systems."""
     try:
+        fcntl.fcntl(fd, F_SETSIG, signal.SIGURG)  # by itself it does nothing; SIGIO would kill
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except BlockingIOError:
         raise Changed(f"{path} is being written to") from None
@@ -137,27 +142,28 @@ class Command:
         program = self.files.get(words[0])
         if program is None and words[0] not in self.known:
             raise Changed(f"{words[0]} was not there")
-        line = _shebang(program) if program else []
+        words = self._from_copies(words)
+        line = _interpreter(program) if program else []
         if program and line and depth < MAX_SCRIPTS:
             return self.rewritten([*_found(line), *words], depth + 1)
+        return program, words
+
+    def _from_copies(self, words: list[str]) -> list[str]:
+        """An interpreter's words, its script read from a copy; others' as they are."""
         names = {os.path.basename(path).rstrip("0123456789.-")  # noqa: PTH119 - text throughout
                  for path in (words[0], os.path.realpath(words[0]))}  # fmt: skip
+        if names & READ_BY_OPTION:
+            return [words[0], *self._by_option(words[1:])]
         at = next((i for i, word in enumerate(words) if i and word[:1] not in "-+"), 0)
         options = "".join(word[1:] for word in words[1:at] if word not in PLAIN_LONG)
-        if names & READ_BY_OPTION:
-            return program, [words[0], *self._by_option(words[1:])]
-        if not at or words[at] == "":
-            return program, words
-        if names & SHELLS and not set("csoO-") & set(options):
-            script = self.file(words[at])
-            if script is not None:
-                run = f". /proc/self/fd/{script.copy()}"
-                return program, [*words[:at], "-c", run, *words[at:]]
-        if names & {"python", "pypy"} and set(options) <= set("uBEsSOIPqdv"):
-            script = self.file(words[at])
-            if script is not None:
-                return program, [*words[:at], "-c", PYTHON, str(script.copy()), *words[at:]]
-        return program, words
+        shell = bool(names & SHELLS) and not set("csoO-") & set(options)
+        python = bool(names & {"python", "pypy"}) and set(options) <= set("uBEsSOIPqdv")
+        script = self.file(words[at]) if at and (shell or python) else None
+        if script is None:
+            return words
+        fd = script.copy()
+        run = ["-c", PYTHON, str(fd)] if python else ["-c", f". /proc/self/fd/{fd}"]
+        return [*words[:at], *run, *words[at:]]
 
     def _by_option(self, words: list[str]) -> list[str]:
         out = list(words)
@@ -168,11 +174,15 @@ class Command:
         return out
 
 
-def _shebang(program: File) -> list[str]:
-    if program.data is None or not program.data.startswith(b"#!"):
+def _interpreter(program: File) -> list[str]:
+    """The words of a script's first line; a text without one is for the shell, as usual."""
+    data = program.data
+    if data is None or data[:4] == b"\x7fELF":
         return []
-    line = os.fsdecode(program.data[2:256].partition(b"\n")[0]).strip()
-    return line.split(None, 1) or ["/bin/sh"]
+    if not data.startswith(b"#!"):
+        return [] if b"\0" in data[:256] else [SHELL]
+    line = os.fsdecode(data[2:256].partition(b"\n")[0]).strip()
+    return line.split(None, 1) or [SHELL]
 
 
 def _found(line: list[str]) -> list[str]:
@@ -205,7 +215,6 @@ def _run(arguments: list[str]) -> int:
     split = arguments.index("--")
     pairs = list(zip(arguments[:split:2], arguments[1:split:2], strict=True))
     command = arguments[split + 1 :]
-    signal.signal(signal.SIGIO, signal.SIG_IGN)  # somebody wants to write: they wait
     cwd, files = os.getcwd(), {}  # noqa: PTH109
     for option, value in pairs:
         if option == "--cwd":
@@ -214,7 +223,7 @@ def _run(arguments: list[str]) -> int:
             dev, ino, digest, path = value.split(":", 3)
             files[path] = File(path, int(dev), int(ino), digest)
     at = int(next((value for option, value in pairs if option == "--at"), "0"))
-    known = {value for option, value in pairs if option == "--known"}
+    known = {SHELL, *(value for option, value in pairs if option == "--known")}
     target: int | str = command[0]
     words = command
     if at >= 0:  # else a shell makes something of the text
@@ -224,7 +233,6 @@ def _run(arguments: list[str]) -> int:
             target = program.fd if program else words[0]
         elif program:
             words[at] = f"/proc/self/fd/{program.copy()}"
-    signal.signal(signal.SIGIO, signal.SIG_DFL)
     os.execve(target, words, os.environ)
     return 0
 

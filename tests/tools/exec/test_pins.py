@@ -84,6 +84,11 @@ def test_an_executable_script_runs_by_its_first_line(box: Box, line: str) -> Non
     assert script.exists()
 
 
+def test_a_program_without_a_first_line_is_the_shells(box: Box) -> None:
+    box.program("work/s", SHOWS)
+    assert said(box, "./s 'a b' c") == f"{box.cwd}/./s|2|a b|c\n{box.cwd}"
+
+
 PYTHON = shutil.which("python3") or sys.executable
 PROGRAM = """\
 # -*- coding: latin-1 -*-
