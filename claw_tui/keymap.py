@@ -189,6 +189,7 @@ KEYS = (
         "queue",
         "filter",
     ),
+    Key("queue.group", "o", "o", "group", "list by agent and program, or by age", "queue", "group"),
     Key(
         "queue.section",
         "tab,right_square_bracket",

@@ -149,7 +149,8 @@ class ApprovalsScreen(ListedSections):
         queue.display = bool(rows)
         queue.styles.height = listed + 2
         many = f"Approvals: {folded} requests" if folded > len(store.queue.cards) else "Approvals"
-        set_title(queue, many, f"/ {self.needle}" if self.needle else "")
+        how = " by agent and program" if store.queue.grouped else ""
+        set_title(queue, many + how, f"/ {self.needle}" if self.needle else "")
         queue.show(rows, self._index)
         here = card is not None and self.app.screen is self
         self.keeper.select(card.subject if card and here else self.keeper.state.card)
@@ -295,7 +296,7 @@ class ApprovalsScreen(ListedSections):
             self._show()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        of_a_card = action in ("reason", "always", "details", "mark")
+        of_a_card = action in ("reason", "always", "details", "mark", "group")
         return self.section == "queue" or not of_a_card
 
     def action_scroll_card(self, step: int) -> None:
@@ -322,6 +323,12 @@ class ApprovalsScreen(ListedSections):
         self.needle = needle
         self.keeper.disarm()
         host(self).store.mark(Pane.APPROVALS)
+
+    def action_group(self) -> None:
+        """By agent and program, or by age again; the same card stays selected."""
+        queue = host(self).store.queue
+        queue.group(not queue.grouped)
+        self._show()
 
     def action_filter(self) -> None:
         self.post_message(self.Wanted("filter", self.selected))

@@ -57,6 +57,8 @@ class Queue(Struct):
     rung: set[str] = field(default_factory=set)
     mine: set[str] = field(default_factory=set)
     """Requests this console has answered."""
+    grouped: bool = False
+    """Whether the list goes by agent and program instead of by age."""
     armed: Callable[[str], bool] = lambda subject: False
     """Whether a key may decide about this subject at this moment."""
     _card_of: dict[str, str] = field(default_factory=dict)
@@ -126,12 +128,14 @@ class Queue(Struct):
     # ── reading ─────────────────────────────────────────────────────────────────────────────
 
     def ordered(self, needle: str = "") -> list[Card]:
-        """Cards, oldest first, optionally only those whose command, session or agent has
-        `needle`. The list is shared: read it only."""
+        """Cards, oldest first (or by group), optionally only those whose command, session or
+        agent has `needle`. The list is shared: read it only."""
         found = self._listed.get(needle)
         if found is None:
             low = needle.lower()
             found = [c for c in self.cards.values() if not low or low in _words(c.picture)]
+            if self.grouped:
+                found.sort(key=_group)
             self._listed = {"": self._listed[""]} if "" in self._listed else {}
             self._listed[needle] = found
             self._placed = None
@@ -162,6 +166,11 @@ class Queue(Struct):
             out.append(self.pending[heapq.heappop(self._due)[1]])
             self._tidy()
         return out
+
+    def group(self, on: bool) -> None:
+        """List by agent and program, or by age."""
+        self.grouped = on
+        self._listed.clear()
 
     def mark(self, card_id: str) -> str:
         """Toggle a mark; returns why not, or nothing."""
@@ -221,6 +230,14 @@ class Queue(Struct):
 def _age(raw: Json) -> tuple[int, str]:
     created = raw.get("createdAtMs")
     return (created if isinstance(created, int) else 0, text(raw, "id"))
+
+
+def _group(card: Card) -> tuple[str, str, bool]:
+    """Agent, then program; what names a risk comes after the rest of its program."""
+    picture = card.picture
+    first = picture.segments[0] if picture.segments else None
+    program = (first.resolved or first.text) if first is not None else picture.command
+    return picture.agent or picture.client, program, picture.dangerous
 
 
 def _words(picture: Approval) -> str:
