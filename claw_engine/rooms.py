@@ -39,6 +39,7 @@ from claw_engine.models.base import ModelConfigError, ModelRef
 from claw_engine.models.catalog import Models
 from claw_engine.notices import NoticeBoard
 from claw_engine.paths import StateDir
+from claw_engine.patterns import compile_next
 from claw_engine.pauses import Pauses
 from claw_engine.probes import Probes
 from claw_engine.runs import Runs
@@ -232,6 +233,9 @@ class Rooms:
 
     async def warm_up(self) -> None:
         """Do ahead of the first message what it would otherwise wait for; never raises."""
+        await self._world.disk.run(_load_later)
+        for _ in iter(compile_next, False):
+            await asyncio.sleep(0)
         for agent in self.agents():
             try:
                 await self.agent.warm_up(self.settings(), agent)
@@ -313,6 +317,13 @@ class Rooms:
 
     def _warn_rules(self, sentence: str) -> None:
         self._board.tell("rules-damaged", "warn", "exec-approvals.json is damaged.", text=sentence)
+
+
+def _load_later() -> None:
+    """What the first message needs and a start does not. Blocking: not on the loop."""
+    import zoneinfo
+
+    zoneinfo.ZoneInfo("UTC")
 
 
 def wishes_of(settings: Settings) -> Wishes:

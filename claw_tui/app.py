@@ -28,7 +28,6 @@ from claw_tui.themes import DEFAULT_ANSI, DEFAULT_DARK
 from claw_tui.widgets.card import CardKeys
 from claw_tui.widgets.host import UiClock
 from claw_tui.widgets.ink import Ink
-from claw_tui.widgets.plainglyphs import PlainGlyphs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -101,6 +100,8 @@ class ClawApp(Actions):
         self._jobs: set[asyncio.Task[None]] = set()
         super().__init__(mouse_motion=mouse_motion)
         if ascii_only:
+            from claw_tui.widgets.plainglyphs import PlainGlyphs  # few terminals lack UTF-8
+
             self._filters.append(PlainGlyphs())
         self.keeper = Gatekeeper(self.gate, self.clock, self._arming_changed)
         self.store.queue.armed = self.keeper.armed_for

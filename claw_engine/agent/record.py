@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, tzinfo
 from functools import lru_cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from claw_engine.agent.context.hygiene import turn_of
 from claw_engine.agent.ports import Conversation
@@ -46,6 +45,8 @@ def stamped(text: str, received_ms: int, timezone: str) -> str:
 @lru_cache(maxsize=32)
 def zone(name: str) -> tzinfo:
     """The named IANA zone; an unknown name means UTC."""
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # off the start path
+
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

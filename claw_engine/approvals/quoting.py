@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
+from claw_engine.patterns import late
 
-ESCAPED = re.compile(r"(?:\\[^\n]|[^ \t\n'\"\\$`<>()&;|*?\[{}~#]++)++")
+ESCAPED = late(r"(?:\\[^\n]|[^ \t\n'\"\\$`<>()&;|*?\[{}~#]++)++")
 """Outside of quotes: ordinary characters, and any but a line break behind a backslash."""
 
-IN_DOUBLE = re.compile(r'(?:[^"\\$`]++|\\[^\n])++')
+IN_DOUBLE = late(r'(?:[^"\\$`]++|\\[^\n])++')
 """The same between double quotes."""
 
 DROPPED_IN_DOUBLE = '$`"'

@@ -16,10 +16,11 @@ from claw_engine.approvals.fsview import FileId, FsView
 from claw_engine.approvals.programs import Kind, classify, is_builtin
 from claw_engine.approvals.shell import Segment, parse
 from claw_engine.approvals.wrappers import Unwrapped, base_name, unwrap
+from claw_engine.patterns import late
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 MAX_INNER_DEPTH = 3
-_VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+_VARIABLE = late(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 
 
 class Program(Struct, frozen=True):

@@ -13,6 +13,7 @@ from claw_engine.approvals.programs import Kind, classify
 from claw_engine.approvals.shell import parse
 from claw_engine.approvals.wordlist import words
 from claw_engine.approvals.wrappers import base_name, unwrap
+from claw_engine.patterns import late
 
 _DOWNLOADERS = frozenset({"curl", "wget", "fetch", "aria2c"})
 _DELETERS = frozenset({"rm", "rmdir", "unlink", "shred", "srm", "wipefs"})
@@ -27,7 +28,7 @@ _SYSTEM = words(
 _TEXT_RUNNERS = frozenset({Kind.SHELL, Kind.INTERPRETER})
 _STARTERS = frozenset({Kind.BLOCKED_WRAPPER, Kind.PRIVILEGE, Kind.MULTIPLEXER, Kind.WRAPPER})
 _TELLING = _DELETERS | _DOWNLOADERS | _PERMISSIONS | _KILLERS | _SYSTEM | frozenset({"dd"})
-_SECRETS = re.compile(
+_SECRETS = late(
     r"(?:^|[/=])(?:\.ssh|\.gnupg|\.aws|\.kube|\.netrc|\.pgpass|\.docker/config\.json|shadow|\.env"
     r"|id_(?:rsa|ed25519|ecdsa)|credentials(?:\.json)?|openclaw\.json|door\.key"
     r"|exec-approvals\.json|auth-profiles\.json|environ)(?:$|/)",

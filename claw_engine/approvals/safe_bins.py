@@ -7,19 +7,19 @@ refused options follows OpenClaw 2026.2.26; that a flag must be listed to pass i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 
 from msgspec import Struct, field
 
 from claw_engine.approvals.wordlist import words
+from claw_engine.patterns import late
 
 TRUSTED = ("/bin", "/usr/bin")
 """Directories in which a safe bin must lie, besides those that the configuration names."""
 
-_PATHLIKE = re.compile(r"(?:/|\.\.?(?:/|$)|~|[A-Za-z]:\\)")
+_PATHLIKE = late(r"(?:/|\.\.?(?:/|$)|~|[A-Za-z]:\\)")
 # What a jq filter may not name: the environment, and files of its own.
-_JQ_READS = re.compile(r"(?<![A-Za-z0-9_])(?:env|import|include|input_filename|get_search_list"
+_JQ_READS = late(r"(?<![A-Za-z0-9_])(?:env|import|include|input_filename|get_search_list"
                        r"|modulemeta)(?![A-Za-z0-9_])|\$ENV|\$__prog")  # fmt: skip
 
 

@@ -7,7 +7,6 @@ refuses the same constructs; comments, keywords, assignments and expansions are 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from claw_engine.approvals.commandline import Parsed as Parsed
@@ -15,6 +14,7 @@ from claw_engine.approvals.commandline import Segment as Segment
 from claw_engine.approvals.hidden import hidden_problems
 from claw_engine.approvals.quoting import DROPPED_IN_DOUBLE, ESCAPED, IN_DOUBLE, unescaped
 from claw_engine.approvals.wordlist import words
+from claw_engine.patterns import late
 
 MAX_CHARS = 65_536
 MAX_SEGMENTS = 64
@@ -25,21 +25,21 @@ RESERVED = words(
     "! { } [[ ]] if then else elif fi for select while until do done case esac function time "
     "coproc in"
 )
-_PLAIN = re.compile(r"[^ \t\n'\"\\$`<>()&;|*?\[{}~#]+")
-_BRACKETS = re.compile(r"[()]+")
+_PLAIN = late(r"[^ \t\n'\"\\$`<>()&;|*?\[{}~#]+")
+_BRACKETS = late(r"[()]+")
 # A whole word that is plain or quoted through and through: the common case, in one go.
-_SIMPLE = re.compile(
+_SIMPLE = late(
     r"[ \t]++(?:([^ \t\n'\"\\$`<>()&;|*?\[{}~#]++)|'([^']*+)'|\"([^\"\\$`]*+)\")(?=[ \t\n;|&]|$)"
 )
 # The same without groups: Python 3.11 loses count of groups inside a possessive repetition.
-_SIMPLE_RUN = re.compile(
+_SIMPLE_RUN = late(
     r"(?:[ \t]++(?:[^ \t\n'\"\\$`<>()&;|*?\[{}~#]++|'[^']*+'|\"[^\"\\$`]*+\")(?=[ \t\n;|&]|$))++"
 )
-_BLANKS = re.compile(r"[ \t]+")
-_BLANK_RUN = re.compile(r"[ \t\n]+")
-_VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9?$!@*#-])")
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[[^\]]*\])?\+?=")
-_REDIRECT = re.compile(r"<<<|<<-?|<>|<&|<|>>|>\||>&|>")
+_BLANKS = late(r"[ \t]+")
+_BLANK_RUN = late(r"[ \t\n]+")
+_VARIABLE = late(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9?$!@*#-])")
+_ASSIGNMENT = late(r"[A-Za-z_][A-Za-z0-9_]*(?:\[[^\]]*\])?\+?=")
+_REDIRECT = late(r"<<<|<<-?|<>|<&|<|>>|>\||>&|>")
 
 
 def parse(command: str) -> Parsed:

@@ -6,18 +6,18 @@ listed here is not looked through, and the segment asks.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from msgspec import Struct
 
 from claw_engine.approvals.programs import WRAPPERS
+from claw_engine.patterns import late
 
 MAX_DEPTH = 4
-_NUMBER = re.compile(r"[+-]?\d{1,3}")
-_DURATION = re.compile(r"\d+(?:\.\d+)?[smhd]?")
-_BUFFER = re.compile(r"-[ioe](?:L|0|\d+[KMG]?)|--(?:input|output|error)=(?:L|0|\d+[KMG]?)")
-_SIGNAL = re.compile(r"(?:SIG)?[A-Z0-9+]{1,12}")
+_NUMBER = late(r"[+-]?\d{1,3}")
+_DURATION = late(r"\d+(?:\.\d+)?[smhd]?")
+_BUFFER = late(r"-[ioe](?:L|0|\d+[KMG]?)|--(?:input|output|error)=(?:L|0|\d+[KMG]?)")
+_SIGNAL = late(r"(?:SIG)?[A-Z0-9+]{1,12}")
 
 
 class Unwrapped(Struct, frozen=True):

@@ -12,13 +12,14 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-import pyjson5
 from msgspec import Struct
 
 from claw_engine.config.problems import KeyPath, Problem, ProblemKind
 
 if TYPE_CHECKING:
     import os
+
+    import pyjson5
 
     from claw_engine.config.spans import SpanMap
 
@@ -104,6 +105,8 @@ def parse(document: Document) -> JsonObject:
     """The document's object; an empty file is an empty object. Raises SyntaxProblem."""
     if not document.text.strip():
         return {}
+    import pyjson5  # a start without a file needs no parser
+
     try:
         value = pyjson5.decode(document.text, maxdepth=MAX_DEPTH)
     except pyjson5.Json5DecoderException as error:

@@ -14,39 +14,40 @@ from typing import Protocol
 from urllib.parse import quote
 
 from claw_engine.config.secret_names import is_secret_name
+from claw_engine.patterns import late
 
 MARKER = "__OPENCLAW_REDACTED__"
 HIDDEN = "***"
 MIN_SECRET_CHARS = 6
 """Shorter values are too common as words: hiding them would blank everything."""
 
-_REFERENCE = re.compile(r"\$\{[A-Z_][A-Z0-9_]*\}")
-_SCHEME = re.compile(r"(?i)^(?:bearer|basic|token|bot)\s+(.+)$")
+_REFERENCE = late(r"\$\{[A-Z_][A-Z0-9_]*\}")
+_SCHEME = late(r"(?i)^(?:bearer|basic|token|bot)\s+(.+)$")
 _VALUE = r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s"',;&}\]]+)"""
 _SHAPES: tuple[tuple[re.Pattern[str], str, tuple[str, ...]], ...] = (
     (
-        re.compile(
+        late(
             r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S
         ),
         rf"\1{HIDDEN}\2",
         ("-----begin ",),
     ),
     (
-        re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,20}://)[^\s/:]*:[^\s/]+@"),
+        late(r"(?i)\b([a-z][a-z0-9+.-]{0,20}://)[^\s/:]*:[^\s/]+@"),
         rf"\1{HIDDEN}:{HIDDEN}@",
         ("://",),
     ),
     (
-        re.compile(
+        late(
             r"""(?ix)( authorization["']? \s* [:=] \s* ) (?!\$\{)
             (?: "[^"]*" | '[^']*' | (?:(?:bearer|basic|token|bot)\s+)? [^\s"',}]+ )"""
         ),
         rf"\1{HIDDEN}",
         ("authorization",),
     ),
-    (re.compile(r"(?i)\b(bearer\s+)[a-z0-9._~+/=-]{16,}"), rf"\1{HIDDEN}", ("bearer",)),
+    (late(r"(?i)\b(bearer\s+)[a-z0-9._~+/=-]{16,}"), rf"\1{HIDDEN}", ("bearer",)),
     (
-        re.compile(
+        late(
             r"""(?i)((?:token|passw(?:or)?d|passphrase|secret|api[-_]?key|private[-_]?key)"""
             r"""["']?\s*[:=]\s*)(?!["']?\$\{)""" + _VALUE
         ),
@@ -54,23 +55,23 @@ _SHAPES: tuple[tuple[re.Pattern[str], str, tuple[str, ...]], ...] = (
         ("token", "passw", "passphrase", "secret", "apikey", "api-key", "api_key", "private"),
     ),
     (
-        re.compile(r"""(_KEY["']?\s*[:=]\s*)(?!["']?\$\{)""" + _VALUE),
+        late(r"""(_KEY["']?\s*[:=]\s*)(?!["']?\$\{)""" + _VALUE),
         rf"\1{HIDDEN}",
         ("_key",),
     ),
     (
-        re.compile(r"(?i)(--(?:api-key|token|secret|password)[ =])\S+"),
+        late(r"(?i)(--(?:api-key|token|secret|password)[ =])\S+"),
         rf"\1{HIDDEN}",
         ("--",),
     ),
     (
-        re.compile(r"""(?i)([?&](?:key|auth|sig|signature|access_token)=)[^&\s"']+"""),
+        late(r"""(?i)([?&](?:key|auth|sig|signature|access_token)=)[^&\s"']+"""),
         rf"\1{HIDDEN}",
         ("?", "&"),
     ),
-    (re.compile(r"\b\d{6,12}:[\w-]{30,}"), HIDDEN, tuple(f"{digit}:" for digit in range(10))),
+    (late(r"\b\d{6,12}:[\w-]{30,}"), HIDDEN, tuple(f"{digit}:" for digit in range(10))),
     (
-        re.compile(
+        late(
             r"\b(?:sk-[\w-]{8,}|gh[pousr]_\w{16,}|github_pat_\w{16,}|xox[a-z]-[\w-]{8,}"
             r"|xapp-[\w-]{8,}|gsk_\w{8,}|AIza[\w-]{20,}|pplx-\w{8,}|npm_\w{16,}|AKIA[0-9A-Z]{16}"
             r"|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)"

@@ -6,9 +6,9 @@ The list follows the fields OpenClaw's schema marks sensitive and its name match
 
 from __future__ import annotations
 
-import re
+from claw_engine.patterns import late
 
-_SECRET = re.compile(
+_SECRET = late(
     r"""(?ix)
     (?: token | pass(?:word|wd|phrase) | secret | api[-_]?key | authorization | cookie
       | credentials? | (?:private|encrypt|aes|signing|access|auth)[-_]?key | service[-_]?account
@@ -17,7 +17,7 @@ _SECRET = re.compile(
     """
 )
 # Environment style: FOO_KEY, FOO_PAT, KEY
-_SECRET_VARIABLE = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PAT)(?:_\d+)?$")
+_SECRET_VARIABLE = late(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PAT)(?:_\d+)?$")
 
 
 def is_secret_name(name: str) -> bool:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from claw_engine.inbox.model import InboundMessage
 from claw_engine.inbox.rules import without_directive
+from claw_engine.patterns import late
 
 STOP_COMMAND = "/stop"
 STOP_WORDS = frozenset(
@@ -77,7 +78,7 @@ class Command(Struct, frozen=True):
     aliases: tuple[str, ...] = ()
 
 
-_CALL = re.compile(r"^(/[a-z][a-z0-9_-]*)(?:@\S+)?(?=$|[\s:])[ \t]*:?\s*(.*)\Z", re.I | re.DOTALL)
+_CALL = late(r"^(/[a-z][a-z0-9_-]*)(?:@\S+)?(?=$|[\s:])[ \t]*:?\s*(.*)\Z", re.I | re.DOTALL)
 """`/name`, `/name@bot`, `/name: rest`, `/name rest`; the name stands on the first line."""
 
 

@@ -18,6 +18,7 @@ from claw_engine.inbox.queue_modes import (
     drop_of,
     mode_of,
 )
+from claw_engine.patterns import late
 
 FIELDS = ("queueMode", "queueDebounceMs", "queueCap", "queueDrop")
 """Fields of the session entry, in OpenClaw's spelling."""
@@ -27,9 +28,9 @@ OPTIONS = (
 )
 LONGEST_DEBOUNCE_MS = 3_600_000
 
-_AT = re.compile(r"(?:^|(?<=\s))/queue(?=$|\s|:)\s*:?", re.IGNORECASE)
-_WORD = re.compile(r"[ \t]*([^\s]+)")
-_DURATION = re.compile(r"^(\d+(?:\.\d+)?)(ms|s|m|h)?$", re.IGNORECASE)
+_AT = late(r"(?:^|(?<=\s))/queue(?=$|\s|:)\s*:?", re.IGNORECASE)
+_WORD = late(r"[ \t]*([^\s]+)")
+_DURATION = late(r"^(\d+(?:\.\d+)?)(ms|s|m|h)?$", re.IGNORECASE)
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from claw_engine.models.base import ModelError, ModelErrorKind, ModelRef
+from claw_engine.patterns import late
 
 # Longest piece of a provider's sentence that is shown, in characters.
 _SENTENCE_LIMIT = 300
@@ -27,15 +28,15 @@ _OVERFLOW_CODES = frozenset(
     }
 )
 # Sentences of OpenAI, vLLM, llama.cpp, Ollama, DeepSeek, ARK and OpenRouter for a full window.
-_OVERFLOW = re.compile(
+_OVERFLOW = late(
     r"context[ _]length|maximum context|context window|context size|prompt is too long"
     r"|input is too long|too many (input )?tokens"
     r"|上下文(过长|超出|长度)|超出最大上下文|请压缩上下文",
     re.I,
 )
-_TOKENS_PER_MINUTE = re.compile(r"tokens per min|\bTPM\b|rate.?limit", re.I)
+_TOKENS_PER_MINUTE = late(r"tokens per min|\bTPM\b|rate.?limit", re.I)
 _UNPAID_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
-_KEY_SHAPES = re.compile(r"\b(?:sk|pk|rk|gsk|xai|key)-[\w*.-]{6,}|(?<=Bearer )\S+", re.I)
+_KEY_SHAPES = late(r"\b(?:sk|pk|rk|gsk|xai|key)-[\w*.-]{6,}|(?<=Bearer )\S+", re.I)
 
 
 class ProviderError(Struct, frozen=True):

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from claw_engine.models.base import Request, Turn
 from claw_engine.parts import PartKind
+from claw_engine.patterns import late
 
 DEFAULT_RATE = 50.0  # tokens per second of `long`
 MAX_TOKENS = 1_000_000
@@ -66,10 +67,10 @@ UNTRUSTED = (
 )
 
 # OpenClaw stamps user text with `[Mon 2026-11-30 08:46 UTC] `.
-_STAMP = re.compile(r"^\[[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} \d{2}:\d{2}[^\]\n]*\]\s*")
-_VERB = re.compile(r"^(run|tools|read|write|think|long|fail)(?:\s*:\s*|\s+)(.+)$", re.I | re.S)
-_PATH_AND_TEXT = re.compile(r"""^(?:"([^"]+)"|'([^']+)'|(\S+))\s+(.+)$""", re.S)
-_LONG = re.compile(r"^(\d+)(?:\s+(\d+(?:\.\d+)?))?(?:\s*/s)?$")
+_STAMP = late(r"^\[[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} \d{2}:\d{2}[^\]\n]*\]\s*")
+_VERB = late(r"^(run|tools|read|write|think|long|fail)(?:\s*:\s*|\s+)(.+)$", re.I | re.S)
+_PATH_AND_TEXT = late(r"""^(?:"([^"]+)"|'([^']+)'|(\S+))\s+(.+)$""", re.S)
+_LONG = late(r"^(\d+)(?:\s+(\d+(?:\.\d+)?))?(?:\s*/s)?$")
 _NO_OUTPUT = "(no output)"  # what an empty result reads as on its way to a model
 _SHOWN_LINES = 3
 _SHOWN_CHARS = 200

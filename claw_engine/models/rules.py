@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from claw_engine.models.base import ModelError, ModelRef
+from claw_engine.patterns import late
 
 
 class ReasoningReplay(StrEnum):
@@ -87,11 +88,11 @@ def default_rules(ref: ModelRef) -> WireRules:
     return WireRules()
 
 
-_FIELD = re.compile(r"\breasoning_content\b|\breasoning\b(?![._])|\bthinking\b(?![.])", re.I)
-_MISSING = re.compile(
+_FIELD = late(r"\breasoning_content\b|\breasoning\b(?![._])|\bthinking\b(?![.])", re.I)
+_MISSING = late(
     r"missing|must be (passed|provided|included|sent)|required|must (have|include)|必须|缺少", re.I
 )
-_FORBIDDEN = re.compile(
+_FORBIDDEN = late(
     r"not (allowed|permitted|supported|accepted|expected)|unexpected|unrecogni[sz]ed|unknown"
     r"|unsupported|extra|additional propert|must not|should not|do not|cannot|remove|不支持|不允许",
     re.I,
@@ -115,7 +116,7 @@ def next_replay(current: ReasoningReplay, evidence: str) -> ReasoningReplay | No
     return None
 
 
-_NAMED = re.compile(r"\breasoning_content\b|(?<=[`'\".])reasoning(?=[`'\"])|\breasoning(?= field)")
+_NAMED = late(r"\breasoning_content\b|(?<=[`'\".])reasoning(?=[`'\"])|\breasoning(?= field)")
 
 
 def next_field(current: str, evidence: str) -> str:

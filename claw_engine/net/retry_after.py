@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import UTC
-from email.utils import parsedate_to_datetime
 
 
 def retry_after_ms(headers: Mapping[str, str], now_ms: int) -> int | None:
@@ -40,6 +39,8 @@ def _number(text: str) -> float | None:
 
 
 def _date_ms(text: str, now_ms: int) -> int | None:
+    from email.utils import parsedate_to_datetime  # few servers send a date
+
     try:
         when = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):

@@ -14,15 +14,17 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from claw_engine.patterns import late
+
 Reason: TypeAlias = Literal["reset", "deleted", "bak"]
 
 _STAMP = r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d{1,3})?Z)"
-_ARCHIVE = re.compile(rf"(.+\.jsonl)\.(reset|deleted|bak)\.{_STAMP}(?:-\d+)?", re.ASCII)
-_REPAIR = re.compile(
+_ARCHIVE = late(rf"(.+\.jsonl)\.(reset|deleted|bak)\.{_STAMP}(?:-\d+)?", re.ASCII)
+_REPAIR = late(
     rf"(?:.+\.jsonl\.(?:torn-(\d+)|bak-\d+-(\d+))|sessions\.json\.(?:bak\.(\d+)|broken-{_STAMP}(?:-\d+)?))",
     re.ASCII,
 )
-_DRAFT = re.compile(
+_DRAFT = late(
     r"(?:sessions\.json|.+\.jsonl)(?:\.[^/]*)?\.(?:\d+\.)?[0-9a-f-]{8,36}\.tmp|.+\.lock\.\d+\.stale",
     re.ASCII,
 )

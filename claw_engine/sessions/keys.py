@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from claw_engine.patterns import late
 from claw_engine.sessions.errors import InvalidSessionKey
 
 MAIN = "main"
@@ -20,14 +21,12 @@ BARE = frozenset({"global", "unknown"})
 MAX_KEY = 512
 """Longest key without its agent, in characters; ours, so that no peer id can bloat the index."""
 
-_CANONICAL = re.compile(
-    r"agent:[a-z0-9][a-z0-9_-]{0,63}:[a-z0-9@+_.-][a-z0-9@+_.:-]{0,510}", re.ASCII
-)
+_CANONICAL = late(r"agent:[a-z0-9][a-z0-9_-]{0,63}:[a-z0-9@+_.-][a-z0-9@+_.:-]{0,510}", re.ASCII)
 _FORBIDDEN = frozenset({"__proto__", "prototype", "constructor"})
-_AGENT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
-_SESSION_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,127}", re.ASCII | re.IGNORECASE)
-_NOT_AGENT_ID = re.compile(r"[^a-z0-9_-]+", re.ASCII)
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_AGENT_ID = late(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
+_SESSION_ID = late(r"[a-z0-9][a-z0-9._-]{0,127}", re.ASCII | re.IGNORECASE)
+_NOT_AGENT_ID = late(r"[^a-z0-9_-]+", re.ASCII)
+_CONTROL = late(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class SessionKey(Struct, frozen=True):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from claw_engine.patterns import late
 from claw_engine.sessions.archive import is_draft, read_archive, repair_ms
 from claw_engine.sessions.entry import SessionEntry
 from claw_engine.sessions.rebuild import is_transcript
@@ -31,7 +32,7 @@ STORE = "sessions.json"
 
 _DURATION = {"ms": 1, "s": 1000, "m": 60_000, "h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS}
 _SIZE = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.ASCII)
+_AMOUNT = late(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.ASCII)
 
 
 class Limits(Struct, frozen=True):
@@ -179,7 +180,7 @@ def _leftover(file: FileInfo, limits: Limits, now_ms: int) -> str:
     return ""
 
 
-_BACKUP = re.compile(r"sessions\.json\.bak\.\d+", re.ASCII)
+_BACKUP = late(r"sessions\.json\.bak\.\d+", re.ASCII)
 BACKUPS = 3
 """Rotated stores that are kept (gateway digest §3.7)."""
 

@@ -6,12 +6,12 @@ the disk executor, and only in the process that holds the directory's lock.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
+from claw_engine.patterns import late
 from claw_engine.world import Disk
 
-_OURS = re.compile(
+_OURS = late(
     r".+\.\d+\.[0-9a-f]{8}\.tmp"
     r"|.*[a-z]\.[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\.tmp"
 )

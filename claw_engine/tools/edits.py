@@ -6,8 +6,6 @@ matches, opening and writing are not.
 
 from __future__ import annotations
 
-import difflib
-
 from msgspec import Struct
 
 BOM = "\ufeff"
@@ -104,6 +102,8 @@ def _no_match(body: str, old: str) -> str:
             "white space and the lines after it). Read those lines and copy them exactly."
         )
     pool = [line.strip() for line in lines[:_SEARCH_LINES]]
+    import difflib  # only for a name that is wrong
+
     near = difflib.get_close_matches(first, pool, n=1, cutoff=0.7)
     if near:
         number = pool.index(near[0]) + 1

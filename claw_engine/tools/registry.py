@@ -5,7 +5,6 @@ Specs are byte-for-byte the same in every request, so that a provider's prompt c
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -112,6 +111,8 @@ class ToolRegistry:
         for candidate in (wanted, wanted.lower(), TOOL_ALIASES.get(wanted.lower(), "")):
             if candidate in self._tools:
                 return self._tools[candidate]
+        import difflib  # only for a name that is wrong
+
         near = difflib.get_close_matches(wanted.lower(), self._tools, n=1)
         guess = f" Did you mean {near[0]}?" if near else ""
         raise ToolError(

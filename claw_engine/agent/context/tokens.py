@@ -6,18 +6,18 @@ reports replaces it as soon as there is one.
 
 from __future__ import annotations
 
-import re
+from claw_engine.patterns import late
 
 CHARS_PER_TOKEN = 4
 """Latin text and code: about four characters a token."""
 
 # Han, kana, hangul, full-width forms: nearly one token a character with today's vocabularies.
-_WIDE = re.compile(
+_WIDE = late(
     "[\u1100-\u11ff\u2e80-\u303f\u3040-\u30ff\u3130-\u318f\u3400-\u4dbf\u4e00-\u9fff"
     "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]+"
 )
 # Other letters outside ASCII (Cyrillic, Greek, Arabic, accents, emoji): about two a token.
-_OTHER = re.compile("[^\x00-\x7f]+")
+_OTHER = late("[^\x00-\x7f]+")
 
 
 def estimate(text: str) -> int:

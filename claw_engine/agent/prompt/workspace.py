@@ -10,7 +10,6 @@ import json
 import os
 import stat
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 
 from msgspec import Struct
@@ -157,6 +156,8 @@ def shorten(name: str, text: str, limit: int, clamp: int) -> str:
 
 def template(name: str) -> str:
     """Our own text for a file of a new workspace."""
+    from importlib import resources  # off the start path: loads tempfile and every compressor
+
     folder = resources.files("claw_engine.agent.prompt") / "templates"
     return (folder / name).read_text(encoding="utf-8")
 

@@ -7,11 +7,11 @@ Names and rules: OpenClaw 2026.2.26, exec on the gateway host; the removal of cr
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Mapping
 
 from claw_engine.approvals.environment import is_blocked
 from claw_engine.config.secret_names import is_secret_name
+from claw_engine.patterns import late
 
 RUN_ID = "CLAW_RUN_ID"
 CALL_ID = "CLAW_CALL_ID"
@@ -39,11 +39,11 @@ HARMLESS = frozenset(
 """Names that change only how output looks; setting any other one makes an allowed command ask."""
 
 _OWN_PREFIXES = ("OPENCLAW_", "CLAW_", "CLAWDBOT_", "NOTIFY_SOCKET", "LISTEN_")
-_CREDENTIAL = re.compile(
+_CREDENTIAL = late(
     r"(API_?KEY|APIKEY|ACCESS_KEY|SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL"
     r"|PRIVATE_KEY|_PAT$|_AUTH$|^AUTH_|_DSN$|COOKIE|WEBHOOK)"
 )
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_NAME = late(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _SECRET_CHARS = 6
 """A resolved value shorter than this is not searched for inside other variables."""
 

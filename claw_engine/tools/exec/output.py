@@ -12,6 +12,7 @@ import re
 from collections import deque
 from collections.abc import Callable
 
+from claw_engine.patterns import late
 from claw_engine.world import Clock, Timer
 
 AGGREGATED_CHARS = 200_000
@@ -22,20 +23,20 @@ LIVE_PENDING_CHARS = 8 * 1024
 
 _HELD_CHARS = 512
 _LINE_CHARS = 16 * 1024
-_NEUTRALISED = re.compile(
+_NEUTRALISED = late(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
     r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC, DCS, SOS, PM, APC
     r"|\x1b[ -/]+[0-~]|\x1b[0-OQ-WYZ\\`-~]"  # two-byte and charset escapes
     r"|\x9b[0-?]*[ -/]*[@-~]"
     r"|(?P<control>[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f])"
 )
-_UNFINISHED = re.compile(
+_UNFINISHED = late(
     r"(?:\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)|\x9b[0-?]*[ -/]*)\Z"
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f]")
-_OVERWRITTEN = re.compile(r"[^\n\r]*\r+(?=[^\n\r])")
-_LINE_END = re.compile(r"\r+\n")
-_REWRITES = re.compile(r"[^\n\r]*\r+(?!\n)")
+_CONTROL = late(r"[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f]")
+_OVERWRITTEN = late(r"[^\n\r]*\r+(?=[^\n\r])")
+_LINE_END = late(r"\r+\n")
+_REWRITES = late(r"[^\n\r]*\r+(?!\n)")
 
 
 class Cleaner:

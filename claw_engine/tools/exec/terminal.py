@@ -6,7 +6,7 @@ cursor keys and of pasted text the program asked for. Pure over bytes; draws not
 
 from __future__ import annotations
 
-import re
+from claw_engine.patterns import late
 
 COLUMNS, ROWS = 120, 30
 """Size of a command's terminal in characters (OpenClaw 2026.2.26)."""
@@ -14,10 +14,8 @@ COLUMNS, ROWS = 120, 30
 NAME = "xterm-256color"
 NO_TERMINAL = "(No pseudo-terminal could be opened: the command runs without one.)"
 
-_KNOWN = re.compile(
-    rb"\x1b\[(?P<private>\??)(?P<report>[56])n|\x1b\[\?(?P<mode>1|2004)(?P<on>[hl])"
-)
-_UNFINISHED = re.compile(rb"\x1b(?:\[(?:\??(?:[156]|20{0,2}4?)?)?)?\Z")
+_KNOWN = late(rb"\x1b\[(?P<private>\??)(?P<report>[56])n|\x1b\[\?(?P<mode>1|2004)(?P<on>[hl])")
+_UNFINISHED = late(rb"\x1b(?:\[(?:\??(?:[156]|20{0,2}4?)?)?)?\Z")
 _LONGEST = len(b"\x1b[?2004")
 
 

@@ -13,15 +13,16 @@ A wrapper as of a shell's here-document around it is forgiven (agent digest §5.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from msgspec import Struct, field
 
+from claw_engine.patterns import late
+
 BEGIN, END = "*** Begin Patch", "*** End Patch"
 ADD, DELETE, UPDATE = "*** Add File:", "*** Delete File:", "*** Update File:"
 MOVE, EOF = "*** Move to:", "*** End of File"
-_HEREDOC = re.compile(r"""^(?:\S+\s+)?<<-?\s*(['"]?)(\w+)\1\s*$""")
+_HEREDOC = late(r"""^(?:\S+\s+)?<<-?\s*(['"]?)(\w+)\1\s*$""")
 
 
 class PatchRefused(ValueError):

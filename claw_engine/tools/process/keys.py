@@ -5,9 +5,10 @@ Pure. Sequences are xterm's; modifiers follow its `1;N` form. Knows no process.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
+
+from claw_engine.patterns import late
 
 _NAMED: Mapping[str, str] = {
     "enter": "\r",
@@ -32,8 +33,8 @@ _TILDE: Mapping[str, int] = {
 NAMES: tuple[str, ...] = (*_NAMED, *_CURSOR, *_TILDE)
 """Every name, in lower case; case does not count."""
 
-_MODIFIERS = re.compile(r"(?:[CMS]-(?=.))*", re.IGNORECASE | re.DOTALL)
-_HEX = re.compile(r"(?:0x)?(?P<pairs>(?:[0-9a-f]{2})+)", re.IGNORECASE)
+_MODIFIERS = late(r"(?:[CMS]-(?=.))*", re.IGNORECASE | re.DOTALL)
+_HEX = late(r"(?:0x)?(?P<pairs>(?:[0-9a-f]{2})+)", re.IGNORECASE)
 PASTE_BEGIN, PASTE_END = "\x1b[200~", "\x1b[201~"
 
 
@@ -124,6 +125,8 @@ def _control(text: str, key: str) -> str:
 
 
 def _advice(key: str) -> str:
+    import difflib  # only for a name that is wrong
+
     near = difflib.get_close_matches(key.lower(), NAMES, n=1)
     guess = f" Did you mean {near[0].capitalize()}?" if near else ""
     return (
