@@ -78,7 +78,7 @@ def _read(path: Path) -> Device:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     stored = json.loads(path.read_bytes())
-    pem = stored["privateKeyPem"]
+    pem = str(stored["privateKeyPem"])
     key = serialization.load_pem_private_key(pem.encode(), None)
     if not isinstance(key, Ed25519PrivateKey):
         raise ValueError("it is no Ed25519 key")
