@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -151,10 +151,10 @@ async def _round(
     await asyncio.gather(*(console.until(one, 0) for console in consoles))
     wanted = [chance.choice(DECISIONS) for _ in range(3)]
     loop = asyncio.get_running_loop()
-    answers = [
+    answers: list[Callable[[], Awaitable[Said]]] = [
         lambda: loop.run_in_executor(shell, from_the_shell, cli, one, wanted[0]),
-        lambda: asyncio.ensure_future(consoles[0].answer("console 1", one, wanted[1])),
-        lambda: asyncio.ensure_future(consoles[1].answer("console 2", one, wanted[2])),
+        lambda: consoles[0].answer("console 1", one, wanted[1]),
+        lambda: consoles[1].answer("console 2", one, wanted[2]),
     ]
     chance.shuffle(answers)  # who is called first says little about whose frame is read first
     said = await asyncio.gather(*(answer() for answer in answers))

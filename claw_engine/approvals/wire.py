@@ -15,8 +15,11 @@ from claw_engine.approvals.model import ApprovalRecord
 OPENCLAW = (
     "systemRunBindingV1", "systemRunPlanV2", "nodeId", "turnSourceChannel", "turnSourceTo",
     "turnSourceAccountId", "turnSourceThreadId",
+    # under protocol 4:
+    "systemRunBinding", "systemRunPlan", "warningText", "scope", "sessionId",
+    "cronExecutionSource", "cronOperationBinding",
 )  # fmt: skip
-"""Request fields that are null unless a client said something."""
+"""Request fields that are null unless a client said something (protocol digest §4 for the last)."""
 _NULL_WHEN_EMPTY = ("security", "ask", "agentId", "sessionKey")
 
 
@@ -33,6 +36,7 @@ def record_to_wire(record: ApprovalRecord) -> dict[str, object]:
     if record.ask.client is not None:
         request["client"] = said.get("name")
         request["resolvedPath"] = said.get("resolvedPath")
+    request.update(_for_protocol_4(record))
     refusal = grants.refusal(record.ask)
     request["grants"] = {
         "refusal": refusal,
@@ -40,7 +44,27 @@ def record_to_wire(record: ApprovalRecord) -> dict[str, object]:
     }
     request["bindingId"] = grants.binding_id(record.ask)
     payload["grantId"] = record.grant or None
+    payload["approvalKind"] = "exec"
     return payload
+
+
+def _for_protocol_4(record: ApprovalRecord) -> dict[str, object]:
+    """What later clients draw their buttons and warnings from. Our risks are sentences, not that
+    generation's words, so they are warnings without a kind."""
+    always = bool(record.ask.always.patterns)
+    never: dict[str, object] = {} if always else {"unavailableDecisions": ["allow-always"]}
+    decisions = ["allow-once", "allow-always", "deny"] if always else ["allow-once", "deny"]
+    risks = [risk for segment in record.ask.segments for risk in segment.risks]
+    return {
+        **never,
+        "allowedDecisions": decisions,
+        "commandAnalysis": {
+            "commandCount": len(record.ask.segments),
+            "nestedCommandCount": 0,
+            "riskKinds": [],
+            "warningLines": list(dict.fromkeys(risks)),
+        },
+    }
 
 
 def offer_to_wire(offer: Offer) -> dict[str, object]:

@@ -118,6 +118,18 @@ async def test_openclaws_own_exchange_has_the_same_answers(tmp_path: Path, name:
                 assert lacks(frame, got) == []
 
 
+async def test_a_request_has_every_field_of_the_later_generation(engine: Engine) -> None:
+    """Recorded with OpenClaw 2026.9.6: its clients draw their keys from these."""
+    frames = json.loads((GOLDEN / "approval.requested.v4.json").read_text())["frames"]
+    wanted = frames[0]["frame"]["payload"]
+    async with Operator(engine.local_client(strict=True)) as person:
+        record = await person.request(await person.say("run: sh -c id"))
+        assert set(wanted) <= set(record)
+        assert set(wanted["request"]) <= set(record["request"])
+        assert record["request"]["allowedDecisions"] == ["allow-once", "deny"]
+        await person.decide(record, "deny")
+
+
 async def test_a_client_that_went_away_finds_its_two_step_question_again(
     engine: Engine, tmp_path: Path
 ) -> None:

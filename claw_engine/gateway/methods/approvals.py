@@ -16,7 +16,9 @@ from claw_engine.approvals.wire import record_to_wire
 from claw_engine.errors import ClawError, InvalidRequest
 from claw_engine.gateway.errors import to_shape
 from claw_engine.gateway.methods.chat import known_as
+from claw_engine.gateway.peer import CAP_TRACE
 from claw_engine.gateway.ports import GatewayParts
+from claw_engine.gateway.table import Answer as Result
 from claw_engine.gateway.table import Call, Method, Payload, method
 from claw_engine.gateway.validate import (
     ApprovalBatchParams,
@@ -36,8 +38,12 @@ CLIENT_TIMEOUT_MS = 120_000
 def methods(parts: GatewayParts) -> tuple[Method, ...]:
     approvals = parts.approvals
 
-    async def list_pending(call: Call, params: NoParams) -> Payload:
-        return {"approvals": [record_to_wire(record) for record in approvals.pending()]}
+    async def list_pending(call: Call, params: NoParams) -> Result:
+        rows = [record_to_wire(record) for record in approvals.pending()]
+        who = call.peer.identity
+        # OpenClaw's clients of protocol 4 want a bare list; our own console speaks it too.
+        bare = who.protocol >= 4 and CAP_TRACE not in who.caps
+        return rows if bare else {"approvals": rows}
 
     async def get(call: Call, params: ApprovalIdParams) -> Payload:
         record = approvals.get(params.id)
