@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
+from claw_engine.agent.checks import CallChecks, Caller, Cleared
 from claw_engine.agent.run import AgentDeps
 from claw_engine.config.settings import Settings
 from claw_engine.gateway.tool_port import ToolAnswer, ToolInvocation
 from claw_engine.runs import AbortReason, AbortScope
 from claw_engine.sandbox.box import Standing
 from claw_engine.sessions.keys import canonical
-from claw_engine.tools.base import Tool, ToolContext, ToolError
+from claw_engine.tools.base import Tool, ToolContext, ToolError, ToolResult
+from claw_engine.tools.loops import LoopGuard, LoopRules
 from claw_engine.tools.policy.circumstances import circumstances
 from claw_engine.tools.registry import ToolRegistry
+
+log = logging.getLogger("claw.tools")
 
 SOURCE = "gateway"
 WHY = "Asked for over HTTP (POST /tools/invoke), by somebody who knows the gateway's secret."
@@ -56,21 +61,30 @@ class ToolCalls:
             tool = box.get(tool.name)
         except ToolError as error:
             return ToolAnswer("denied", error.sentence())
+        given = _with_action(tool, call)
         try:
-            args = box.validate(tool, _with_action(tool, call))
+            box.validate(tool, given)
         except ToolError as error:
             return ToolAnswer("bad_input", error.sentence())
-        return await self._run(tool, args, call, settings, key.agent_id)
+        # The hooks of a run look at this call too; without a model there is no loop to find.
+        caller = Caller(key.agent_id, call.session_key, call.call_id)
+        checks = CallChecks(caller, box, _log_notice, LoopGuard(), LoopRules(), self._deps.hooks)
+        try:
+            cleared = await checks.before(tool.name, given, call.call_id)
+        except ToolError as error:
+            return ToolAnswer("denied", error.sentence())
+        return await self._run(checks, cleared, call, settings, key.agent_id)
 
     async def _run(
         self,
-        tool: Tool,
-        args: Mapping[str, object],
+        checks: CallChecks,
+        cleared: Cleared,
         call: ToolInvocation,
         settings: Settings,
         agent_id: str,
     ) -> ToolAnswer:
         deps, scope = self._deps, AbortScope()
+        began = deps.world.clock.monotonic()
         workspace = self._workspace(agent_id)
         standing = Standing()
         if deps.standing is not None:
@@ -96,16 +110,23 @@ class ToolCalls:
             on_approval=lambda record: None,
             mode=deps.mode,
             standing=standing,
+            notes=cleared.notes,
         )
         await deps.world.disk.run(deps.world.disk.mkdir, workspace)
         try:
-            result = await tool.run(args, context)
+            result = await cleared.tool.run(cleared.args, context)
         except ToolError as error:
-            return ToolAnswer("error", error.sentence())
+            result = ToolResult(error.sentence(), is_error=True)
         except asyncio.CancelledError:
             scope.abort(AbortReason.USER)
             raise
+        elapsed = int((deps.world.clock.monotonic() - began) * 1000)
+        result = await checks.after(cleared, call.call_id, result, elapsed)
         return ToolAnswer("error" if result.is_error else "ok", result.text, result.details)
+
+
+def _log_notice(level: str, text: str) -> None:
+    log.log(logging.WARNING if level == "warn" else logging.INFO, "%s", text)
 
 
 def _with_action(tool: Tool, call: ToolInvocation) -> Mapping[str, object]:

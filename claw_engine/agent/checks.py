@@ -6,14 +6,12 @@ them as they are. Knows no particular tool and no particular hook.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from msgspec import Struct
 
 from claw_engine.agent.ports import ToolBox
-from claw_engine.agent.steps import Steps
-from claw_engine.runs import Run
 from claw_engine.tools.base import Tool, ToolError, ToolResult
 from claw_engine.tools.hooks import Action, Before, CallEvent, ResultEvent, Tell
 from claw_engine.tools.loops import Finding, LoopGuard, LoopRules
@@ -37,16 +35,27 @@ class Cleared(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
+class Caller(Struct, frozen=True):
+    """On whose behalf calls are made."""
+
+    agent_id: str
+    session_key: str
+    run_id: str
+
+
 class CallChecks:
-    """For the calls of one run."""
+    """For the calls of one run, or of one caller without a run.
+
+    `notice` (level, text) is what the operator hears.
+    """
 
     def __init__(
-        self, run: Run, tools: ToolBox, steps: Steps, loops: LoopGuard, rules: LoopRules,
-        hooks: Hooks | None = None,
+        self, caller: Caller, tools: ToolBox, notice: Callable[[str, str], None],
+        loops: LoopGuard, rules: LoopRules, hooks: Hooks | None = None,
     ) -> None:  # fmt: skip
-        self._run = run
+        self._caller = caller
         self._tools = tools
-        self._steps = steps
+        self._notice = notice
         self._loops = loops
         self._rules = rules
         self._hooks = hooks
@@ -58,8 +67,8 @@ class CallChecks:
         """
         tool = self._tools.get(name)
         args = self._tools.validate(tool, given)
-        run = self._run
-        found = self._loops.before(run.session_key, self._rules, tool.name, args, call_id)
+        session = self._caller.session_key
+        found = self._loops.before(session, self._rules, tool.name, args, call_id)
         if found is not None:
             self._loop_found(found)
         hooks = self._hooks
@@ -87,25 +96,25 @@ class CallChecks:
     ) -> ToolResult:
         """Note the outcome, show it to the hooks; the result that counts."""
         name = call.tool.name
-        self._loops.after(self._run.session_key, name, call.asked, call_id, result)
+        self._loops.after(self._caller.session_key, name, call.asked, call_id, result)
         if not self._hooks:
             return result
         event = ResultEvent(self._event(call.tool, call.args, call_id), result, duration_ms)
         return await self._hooks.after(event, lambda action: self._tell(action, name))
 
     def _event(self, tool: Tool, args: Mapping[str, object], call_id: str) -> CallEvent:
-        run = self._run
-        return CallEvent(tool.name, args, run.agent_id, run.session_key, run.id, call_id)
+        who = self._caller
+        return CallEvent(tool.name, args, who.agent_id, who.session_key, who.run_id, call_id)
 
     def _loop_found(self, found: Finding) -> None:
         if found.blocks:
-            self._steps.notice("warn", f"Loop stopped ({found.detector}): {found.text}.")
+            self._notice("warn", f"Loop stopped ({found.detector}): {found.text}.")
             raise ToolError(
                 f"Not called: {found.text} ({found.detector}). Stop repeating it: look at what "
                 "you know, try another way, or tell your user what is missing."
             )
-        self._steps.notice("warn", f"Possible loop ({found.detector}): {found.text}.")
+        self._notice("warn", f"Possible loop ({found.detector}): {found.text}.")
 
     def _tell(self, action: Action, tool: str) -> None:
         level = "info" if action.kind.startswith("rewrote") else "warn"
-        self._steps.notice(level, action.sentence(tool))
+        self._notice(level, action.sentence(tool))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from claw_engine.agent.context.hygiene import Stored
+from claw_engine.errors import ClawError
 from claw_engine.messages import Message, Usage
 from claw_engine.models.base import Model, ModelRef, ToolSpec
 from claw_engine.tools.base import Tool
@@ -120,6 +121,19 @@ class Inbound(Protocol):
     def thinking(self) -> str | None: ...
     @property
     def extra(self) -> Mapping[str, object]: ...
+
+
+class WorkspaceUnusable(ClawError):
+    """The working folder of the agent cannot be made or written."""
+
+    def __init__(self, workspace: Path, error: OSError) -> None:
+        here = isinstance(error, FileExistsError)
+        why = "it is not a directory" if here else error.strerror or str(error)
+        super().__init__(
+            f"The workspace {workspace} cannot be used: {why}.",
+            hint="Set agents.defaults.workspace, or the agent's own workspace, to a directory "
+            "that can be written.",
+        )
 
 
 class RunError(Struct, frozen=True):

@@ -17,11 +17,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from claw_engine.agent.ask import Asker
-from claw_engine.agent.checks import CallChecks, Hooks
+from claw_engine.agent.checks import CallChecks, Caller, Hooks
 from claw_engine.agent.context.hygiene import TurnCache, turns_of
 from claw_engine.agent.context.tokens import CHARS_PER_TOKEN
 from claw_engine.agent.loop import Loop
 from claw_engine.agent.options import Options, options, this_host
+from claw_engine.agent.outside import Outside
 from claw_engine.agent.parking import Parking
 from claw_engine.agent.ports import (
     Claim,
@@ -33,6 +34,7 @@ from claw_engine.agent.ports import (
     RunResult,
     StandingOf,
     ToolShelf,
+    WorkspaceUnusable,
 )
 from claw_engine.agent.prompt.builder import Files, PromptBuilder
 from claw_engine.agent.prompt.fence import Fencer
@@ -111,16 +113,6 @@ class AgentDeps(Struct, frozen=True):
     """Looks at every tool call before and after."""
 
 
-def _capped(mode: Callable[[], PermissionMode]) -> Callable[[], PermissionMode]:
-    """The operator's looser modes are for what they asked for themselves."""
-
-    def strict() -> PermissionMode:
-        now = mode()
-        return now if now is PermissionMode.LOOK else PermissionMode.GUARDED
-
-    return strict
-
-
 class AgentRuntime:
     """Opens executions; holds what outlives a run (prompt, turn and size caches)."""
 
@@ -169,19 +161,6 @@ _KEPT_HINT = (
 )
 
 
-class WorkspaceUnusable(ClawError):
-    """The working folder of the agent cannot be made or written."""
-
-    def __init__(self, workspace: Path, error: OSError) -> None:
-        here = isinstance(error, FileExistsError)
-        why = "it is not a directory" if here else error.strerror or str(error)
-        super().__init__(
-            f"The workspace {workspace} cannot be used: {why}.",
-            hint="Set agents.defaults.workspace, or the agent's own workspace, to a directory "
-            "that can be written.",
-        )
-
-
 class Execution:
     """One run. After `execute`, also a cancelled one, `result` says how it ended."""
 
@@ -201,7 +180,7 @@ class Execution:
         self._claim: Claim | None = None
         self._model = ""
         self._window = 0
-        self._external = external_origin(message.extra)
+        self._outside = Outside(external_origin(message.extra))
         self.steering = Steering()
         self.result = RunResult("aborted", "shutdown")
 
@@ -253,9 +232,7 @@ class Execution:
         conversation = claim.transcript
         refused, files = await self._enter(claim, chosen)
         extra = self._message.extra
-        said = self._message.text
-        if self._external:
-            said = runtime.fencer.wrap(said, self._external, f"message:{run.id}")
+        said = self._outside.said(self._message.text, runtime.fencer, run.id)
         text = stamped(said, self._message.received_ms, chosen.timezone)
         user = user_message(text, self._message.received_ms, run.id, extra)
         recorder = self._recorder = Recorder(conversation, None, self._clock)
@@ -296,13 +273,14 @@ class Execution:
             turns=(),
             max_tokens=ref.max_tokens,
             thinking=chosen.thinking,
-            trusted_origin=self._message.source in TRUSTED_SOURCES and not self._external,
+            trusted_origin=self._message.source in TRUSTED_SOURCES and not self._outside,
         )
         parking = Parking(self._place, steps, stopwatch, claim)
         asker = Asker(deps.models.model(ref), steps, self._clock, runtime.book)
         own = agent_tools(settings, run.agent_id)
         rules = rules_of(settings.tools.loop_detection, own[1].loop_detection if own else None)
-        checks = CallChecks(run, tools, steps, runtime.loops, rules, deps.hooks)
+        caller = Caller(run.agent_id, run.session_key, run.id)
+        checks = CallChecks(caller, tools, steps.notice, runtime.loops, rules, deps.hooks)
         calls = ToolRound(
             checks, self._context_maker(settings, chosen, standing, parking), steps, parking,
             run.scope, self._clock, self.steering,
@@ -347,9 +325,8 @@ class Execution:
         deps, run, box = self._runtime.deps, self._run, standing.box
         workspace = chosen.workspace if box is None else Path(box.workspace)
 
-        external = self._external
-        notes = (f"triggered by external content ({external})",) if external else ()
-        mode = _capped(deps.mode) if external else deps.mode
+        outside = self._outside
+        mode = outside.mode(deps.mode)
 
         def make(
             tool_call_id: str,
@@ -375,8 +352,8 @@ class Execution:
                 on_approval=on_approval,
                 mode=mode,
                 standing=standing,
-                notes=notes,
-                external=bool(self._external),
+                notes=outside.notes,
+                external=bool(outside),
             )
 
         return make
