@@ -7,7 +7,6 @@ approval.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import hashlib
 import io
 import os
@@ -214,6 +213,8 @@ def _missing(target: Target) -> str:
     names = _names(target, of_parent=True)
     if names is None:
         return f"{sentence} Its directory {target.real.parent} does not exist either."
+    import difflib  # only for a file that is not there
+
     near = difflib.get_close_matches(target.real.name, names, n=_NEAR, cutoff=0.5)
     if near:
         return f"{sentence} Similar names there: {', '.join(near)}."
