@@ -11,8 +11,10 @@ from claw_engine.protocol.frames import ResponseFrame
 SLICE = 64 * 1024
 """Bytes made before other tasks get a turn (architecture rule 5)."""
 
-_DEPTH = 5
-"""Containers opened piece by piece: frame, payload, list, message, content."""
+_DEPTH = 3
+"""Containers opened piece by piece: frame, payload, list."""
+_TOGETHER = 16
+"""Rows or messages that make one piece: a message may have 128 KiB, a row has one or two."""
 
 
 async def response_line(frame: ResponseFrame) -> bytes:
@@ -39,9 +41,8 @@ def _pieces(value: object, depth: int) -> Iterator[bytes]:
         yield b"}" if before == b"," else b"{}"
     elif depth and isinstance(value, list | tuple):
         before = b"["
-        for item in value:
-            yield before
-            yield from _pieces(item, depth - 1)
+        for start in range(0, len(value), _TOGETHER):
+            yield before + json_bytes(value[start : start + _TOGETHER])[1:-1]
             before = b","
         yield b"]" if before == b"," else b"[]"
     else:

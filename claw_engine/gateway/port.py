@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from claw_engine.config.sections.gateway import GatewaySettings
-from claw_engine.gateway.auth.admission import Gatekeeper
 from claw_engine.gateway.auth.devices import Devices
 from claw_engine.gateway.auth.secrets import Secrets, resolve
 from claw_engine.gateway.close import Close
@@ -54,7 +53,7 @@ class Port:
         self._settings = settings
         self._env = env
         self._tls_dir: Path = state_dir.root / "gateway" / "tls"
-        self._gatekeeper = Gatekeeper(world.clock, settings, env, devices, warn)
+        self._warn = warn
         self._devices = devices
         self._sockets: list[socket.socket] = []
         self._server: WebServer | None = None
@@ -85,7 +84,8 @@ class Port:
         await self._devices.load()
         # In a thread: a fifth of a second of imports, which nobody who is ready waits for.
         await asyncio.to_thread(_load)
-        from claw_engine.gateway.web.server import WebServer  # lazily: see above
+        from claw_engine.gateway.auth.admission import Gatekeeper  # lazily: see above
+        from claw_engine.gateway.web.server import WebServer
         from claw_engine.gateway.web.site import PortSite
 
         tls = None
@@ -93,7 +93,8 @@ class Port:
             from claw_engine.gateway.web.certificate import context  # with TLS only
 
             tls = await asyncio.to_thread(context, self._settings().tls, self._tls_dir)
-        site = self._site = PortSite(self._shop, self._gatekeeper, self._parts, self._settings)
+        keeper = Gatekeeper(self._world.clock, self._settings, self._env, self._devices, self._warn)
+        site = self._site = PortSite(self._shop, keeper, self._parts, self._settings)
         server = self._server = WebServer(site, tls)
         sockets, self._sockets = self._sockets, []
         await server.start(sockets)

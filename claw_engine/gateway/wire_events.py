@@ -10,8 +10,11 @@ import json
 from collections.abc import Hashable, Mapping
 from enum import StrEnum
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
+
+_ENCODE = msgspec.json.Encoder().encode
 
 OVERHEAD = 256
 """Bytes that an event costs besides its text: an estimate that keeps the books of an outbox."""
@@ -128,6 +131,12 @@ class WireEvent(Struct, frozen=True):
 
 
 def json_bytes(value: object) -> bytes:
-    """Compact UTF-8 JSON. Raises ValueError for NaN, TypeError for what JSON cannot hold."""
+    """Compact UTF-8 JSON; NaN and infinities become null. Raises TypeError for what JSON cannot
+    hold."""
+    try:
+        # Ten times as fast as the library's, and it runs for every event and answer.
+        return _ENCODE(value)
+    except (UnicodeEncodeError, TypeError, RecursionError):
+        pass  # lone surrogates, mappings of other kinds
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.encode("utf-8", "surrogatepass")

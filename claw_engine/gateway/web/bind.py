@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import ipaddress
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -47,6 +46,10 @@ def addresses(settings: GatewaySettings, secrets: Secrets) -> tuple[str, ...]:
     Without a secret of the operator's nothing but loopback is opened, whatever the family of the
     address (case SE-09).
     """
+    if settings.bind in ("loopback", "auto"):
+        return ("127.0.0.1", "::1")
+    import ipaddress  # most gateways stay on loopback, and start without it
+
     found = _named(settings)
     open_to_all = [ip for ip in found if not ipaddress.ip_address(ip).is_loopback]
     if open_to_all and secrets.mode != "trusted-proxy" and not secrets.shared:
@@ -58,9 +61,9 @@ def addresses(settings: GatewaySettings, secrets: Secrets) -> tuple[str, ...]:
 
 
 def _named(settings: GatewaySettings) -> tuple[str, ...]:
+    import ipaddress  # see above
+
     match settings.bind:
-        case "loopback" | "auto":
-            return ("127.0.0.1", "::1")
         case "lan":
             return ("0.0.0.0", "::")
         case "custom":
@@ -72,7 +75,7 @@ def _named(settings: GatewaySettings) -> tuple[str, ...]:
                     f"gateway.customBindHost {host!r} is no address.",
                     hint="Name the address of an interface, such as 192.0.2.7.",
                 ) from None
-        case "tailnet":
+        case _:
             raise PortError(
                 "gateway.bind tailnet is not supported.",
                 hint="Use gateway.bind custom with the address that the tailnet gave this host.",
