@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
@@ -48,6 +47,8 @@ def _below(place: str, step: str) -> str:
 
 def nearest_name(name: str, allowed: frozenset[str] | tuple[str, ...]) -> str | None:
     """The closest valid name, ignoring case, `_` and `-`; None when nothing is close."""
+    import difflib  # only for a name that is wrong
+
     plain = {_plain(known): known for known in sorted(allowed)}
     found = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=0.6)
     return plain[found[0]] if found else None
@@ -55,6 +56,8 @@ def nearest_name(name: str, allowed: frozenset[str] | tuple[str, ...]) -> str | 
 
 def _nearest_inside(name: str, place: str, allowed: frozenset[str]) -> str | None:
     """A valid name one level further down that is close indeed, as `section.name`."""
+    import difflib  # only for a name that is wrong
+
     inside = {
         key: f"{step}.{key}"
         for step in sorted(allowed, reverse=True)
