@@ -91,7 +91,10 @@ class Rooms:
             world, state, publish, workspace=self.workspace, durability=durability
         )
         self.exec_approvals = ExecApprovals(world, state.exec_approvals, warn=self._warn_rules)
-        self.broker = Broker(world, publish, state.approvals_journal, settings.approvals.timeout_ms)
+        self.broker = Broker(
+            world, publish, state.approvals_journal, settings.approvals.timeout_ms,
+            self._session_id,
+        )  # fmt: skip
         self.journal = Journal(world, state.inbox_dir, durability)
         self.models = Models(world)
         self.processes = ProcessTable(world, publish, state.processes_json)
@@ -276,6 +279,11 @@ class Rooms:
     def _route(self, settings: Settings) -> None:
         routes = routes_of(settings)
         self.sessions.configure(routes.default_agent, global_scope=routes.global_scope)
+
+    def _session_id(self, key: str) -> str:
+        """The id of a session's present life, empty before it has one."""
+        entry = self.sessions.get(key)
+        return entry.session_id if entry is not None else ""
 
     async def _begin_anew(self, key: str, reason: str) -> SessionEntry:
         await self.broker.grants.end_session(key)

@@ -53,15 +53,18 @@ class Broker:
         publish: Callable[[Event], None],
         path: Path,
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
+        session_id: Callable[[str], str] = lambda key: "",
     ) -> None:
+        """`session_id` gives the id of a session's present life by its key."""
         self.timeout_ms = timeout_ms
         self._world = world
         self._publish = publish
         self._journal = RequestJournal(world, path)
         self._archive = Archive(world, self._journal)
         self.grants = GrantBook(
-            world, path.with_name("grants.json"), lambda: publish(StandingChanged())
+            world, path.with_name("grants.json"), lambda: publish(StandingChanged()), session_id
         )
+        self._session_id = session_id
         self._waiting: dict[str, Waiting] = {}
         self._tasks: set[asyncio.Task[object]] = set()
         self._stopped = False
@@ -357,24 +360,16 @@ class Broker:
             approval_id=record.id,
             by=record.by,
             now_ms=self._world.clock.now_ms(),
+            session_id=self._session_id(record.ask.session_key),
         )
         return await self.grants.add(grant)
 
     def _ended(
-        self,
-        record: ApprovalRecord,
-        status: Status,
-        decision: Decision | None,
-        by: str,
-        reason: str,
+        self, record: ApprovalRecord, status: Status, decision: Decision | None, by: str, why: str
     ) -> ApprovalRecord:
+        now = self._world.clock.now_ms()
         return replace(
-            record,
-            status=status,
-            decision=decision,
-            by=by,
-            reason=reason,
-            decided_at_ms=self._world.clock.now_ms(),
+            record, status=status, decision=decision, by=by, reason=why, decided_at_ms=now
         )
 
     def _finish(self, waiting: Waiting, record: ApprovalRecord) -> None:

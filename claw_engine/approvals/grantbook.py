@@ -30,8 +30,15 @@ MOST = 200
 class GrantBook:
     """Loop thread only; the file is touched on the disk executor."""
 
-    def __init__(self, world: World, path: Path, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        world: World,
+        path: Path,
+        changed: Callable[[], None],
+        session_id: Callable[[str], str],
+    ) -> None:
         self._world = world
+        self._session_id = session_id
         self._path = path
         self._changed = changed
         self._grants: dict[str, Grant] = {}
@@ -59,7 +66,11 @@ class GrantBook:
     def list(self) -> tuple[Grant, ...]:
         """Grants in force, the newest first; what is over is forgotten."""
         now = self._world.clock.now_ms()
-        over = [grant.id for grant in self._grants.values() if grants.expired(grant, now)]
+        over = [
+            grant.id
+            for grant in self._grants.values()
+            if grants.expired(grant, now) or self._begun_anew(grant)
+        ]
         for grant_id in over:
             del self._grants[grant_id]
         return tuple(reversed(self._grants.values()))
@@ -130,6 +141,12 @@ class GrantBook:
         if over:
             self._changed()
             await self._note()
+
+    def _begun_anew(self, grant: Grant) -> bool:
+        """Whether the session it was made in is over, however that came about."""
+        if grant.session_key is None:
+            return False
+        return grant.session_id != self._session_id(grant.session_key)
 
     async def _note(self) -> None:
         try:

@@ -68,6 +68,8 @@ class Grant(Struct, frozen=True, rename="camel"):
     made_ms: int
     by: str
     approval_id: str
+    session_id: str = ""
+    """Which life of the session it was made in: a session that begins anew has another id."""
     uses: int = 0
     last_used_ms: int | None = None
     last_command: str | None = None
@@ -130,7 +132,14 @@ def objection(ask: ApprovalAsk, wanted: Wanted) -> str | None:
 
 
 def make(
-    ask: ApprovalAsk, wanted: Wanted, *, grant_id: str, approval_id: str, by: str, now_ms: int
+    ask: ApprovalAsk,
+    wanted: Wanted,
+    *,
+    grant_id: str,
+    approval_id: str,
+    by: str,
+    now_ms: int,
+    session_id: str = "",
 ) -> Grant:
     """The grant for a request. The caller has asked `objection` before."""
     until = {
@@ -155,6 +164,7 @@ def make(
         made_ms=now_ms,
         by=by,
         approval_id=approval_id,
+        session_id="" if lasting else session_id,
     )
 
 

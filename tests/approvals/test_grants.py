@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from claw_engine.approvals import grants
 from claw_engine.approvals.answers import Answer
+from claw_engine.approvals.broker import Broker
 from claw_engine.approvals.errors import JournalError, NotOffered
 from claw_engine.approvals.events import ApprovalRequested, ApprovalResolved, StandingChanged
 from claw_engine.approvals.grants import SESSION_MS, Covers, Grant, Span, Wanted
@@ -244,6 +245,23 @@ async def test_a_session_that_begins_anew_takes_its_grants_with_it(desk: Desk) -
     await allowed(desk, EXACT, ask("id", session_key="agent:main:other"))
     await desk.broker.grants.end_session("agent:main:main")
     assert [g.command for g in desk.broker.grants.list()] == ["id", "id -g"]
+
+
+async def test_a_session_that_begins_anew_by_itself_has_no_grants(desk: Desk) -> None:
+    """By policy or by hand, with this engine or before it was started: another id, another life."""
+    life = {"agent:main:main": "one"}
+    path = desk.path
+    desk.broker = Broker(desk.world, desk._publish, path, session_id=lambda key: life.get(key, ""))
+    await desk.broker.start()
+    await allowed(desk, EXACT)
+    await allowed(desk, Wanted(Covers.EXACT, Span.LASTING), ask("id -g"))
+    assert await desk.broker.granted(ask()) is not None
+    life["agent:main:main"] = "two"
+    assert await desk.broker.granted(ask()) is None
+    assert [g.command for g in desk.broker.grants.list()] == ["id -g"]
+    after = Broker(desk.world, desk._publish, path, session_id=lambda key: life.get(key, ""))
+    await after.start()
+    assert await after.granted(ask()) is None and await after.granted(ask("id -g")) is not None
 
 
 async def test_the_same_grant_twice_is_one_that_holds_longer(desk: Desk) -> None:
