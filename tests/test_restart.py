@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from claw_tui.store.blocks import ToolStatus
+from claw_tui.store.history import blocks_from_history
 from tests.support.engines import Operator, engine_on, transcript_of
 
 _KILLED = """
@@ -81,3 +83,47 @@ async def test_the_same_key_across_kill_9_is_one_run(tmp_path: Path, resume: str
     ]
     for text in KEYS.values():
         assert sum(text in said for said in users) == 1, (text, users)
+
+
+_KILLED_ASKING = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from tests.support.engines import Operator, engine_on
+
+async def main():
+    async with engine_on(Path(sys.argv[1])) as engine:
+        async with Operator(engine.local_client(strict=True)) as operator:
+            run = await operator.say(f"tools: touch {sys.argv[2]}; sleep 60 || touch never")
+            ours = lambda p: p["request"]["runId"] == run
+            first, second = [await operator.event(
+                "exec.approval.requested", lambda p: ours(p) and word in p["request"]["command"])
+                for word in ("sleep", "never")]
+            await operator.decide(first, "allow-once")
+            while not Path(sys.argv[2]).exists():
+                await asyncio.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_call_that_still_waited_is_told_from_one_that_had_begun(tmp_path: Path) -> None:
+    state, proof = tmp_path / "state", tmp_path / "proof"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _KILLED_ASKING, str(state), str(proof)
+    )
+    assert await process.wait() == -9
+    for _ in range(2):  # what was told is not told anew
+        async with (
+            engine_on(state) as engine,
+            Operator(engine.local_client(strict=True)) as operator,
+        ):
+            history = await operator.history()
+            results = [m["content"][0]["text"] for m in history if m["role"] == "toolResult"]
+            assert [text.split(":")[0].split(".")[0] for text in results] == [
+                "The engine stopped while this call was going on", "Not run",
+            ]  # fmt: skip
+            tools = [b.tool for b in blocks_from_history(history) if b.tool is not None]
+            assert [(tool.status, tool.duration_ms) for tool in tools] == [
+                (ToolStatus.ABORTED, None), (ToolStatus.SKIPPED, tools[1].duration_ms),
+            ]  # fmt: skip

@@ -47,6 +47,15 @@ class Archive:
         self._closed[approval_id] = record = replace(record, ran=dict(ran))
         return record
 
+    def unanswered(self, run_id: str) -> frozenset[str]:
+        """Ids of a run's exec calls whose question a restart left without an answer."""
+        return frozenset(
+            record.ask.tool_call_id
+            for record in self._closed.values()
+            if record.reason == "restart" and record.ask.run_id == run_id
+            if record.ask.kind is ApprovalKind.EXEC
+        )
+
     async def history(self, limit: int) -> tuple[ApprovalRecord, ...]:
         """Newest first; more than are in memory are read from the file's end."""
         if limit <= len(self._closed) or len(self._closed) < REMEMBERED:

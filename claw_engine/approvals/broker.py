@@ -264,6 +264,10 @@ class Broker:
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────
 
+    def unanswered(self, run_id: str) -> frozenset[str]:
+        """Ids of a run's exec calls that an engine left waiting when it died: none has begun."""
+        return self._archive.unanswered(run_id)
+
     def pending(self) -> tuple[ApprovalRecord, ...]:
         """What waits now, oldest first."""
         return tuple(w.record for w in self._waiting.values() if w.end is None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
@@ -38,6 +38,10 @@ class SessionsPort(Protocol):
 class ApprovalCanceller(Protocol):
     async def cancel(self, run_id: str, reason: str) -> object:
         """Expire what a run still asks for."""
+        ...
+
+    def unanswered(self, run_id: str) -> Collection[str]:
+        """Calls that still waited for the operator when an engine died: they did nothing."""
         ...
 
 

@@ -7,7 +7,7 @@ kept, its open tool calls get a result that claims nothing, and a custom entry m
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
@@ -40,6 +40,10 @@ log = logging.getLogger("claw.inbox")
 LOST_CALL = (
     "The engine stopped while this call was going on. Outcome unknown: it may have happened, in "
     "part or not at all."
+)
+UNANSWERED_CALL = (
+    "Not run: this call still waited for the operator when the engine stopped. The request has "
+    "expired; call again if it is still needed."
 )
 INTERRUPTED = INTERRUPTED_BY_RESTART
 RUN_CHARS = 4_000_000
@@ -95,9 +99,11 @@ def lead_of(message: UserMessage) -> str:
 
 
 def closing(
-    messages: Sequence[Message], inbound: InboundMessage, timezone: str, now_ms: int
-) -> list[Message]:
-    """Messages that make the transcript of an interrupted run complete. Pure."""
+    messages: Sequence[Message], inbound: InboundMessage, timezone: str, now_ms: int,
+    unanswered: Collection[str] = (),
+) -> list[Message]:  # fmt: skip
+    """Messages that make the transcript of an interrupted run complete; of its calls those that
+    are `unanswered` did nothing. Pure."""
     out: list[Message] = []
     own = messages_of_run(messages, inbound.id)
     if not own:
@@ -105,8 +111,9 @@ def closing(
         out.append(user_message(text, inbound.received_ms, inbound.id))
     else:
         out += [
-            ToolResultMessage(call_id, name, (TextBlock(LOST_CALL),), True, now_ms)
+            ToolResultMessage(call_id, name, (TextBlock(words),), True, now_ms)
             for call_id, name in _open_calls(own)
+            for words in [UNANSWERED_CALL if call_id in unanswered else LOST_CALL]
         ]
     out.append(
         AssistantMessage(
@@ -199,7 +206,10 @@ async def _close(
     now = deps.world.clock.now_ms()
     if not closed:
         zone = deps.settings().agents.defaults.user_timezone or local_timezone()
-        await conversation.append(*closing(messages, inbound, zone, now))
+        own = messages_of_run(messages, inbound.id)
+        lead = lead_of(own[0]) if own and isinstance(own[0], UserMessage) else inbound.id
+        unanswered = deps.approvals.unanswered(lead or inbound.id)
+        await conversation.append(*closing(messages, inbound, zone, now, unanswered))
     marked = conversation.customs(INTERRUPTED_ENTRY)
     if any(data.get("runId") == inbound.id for data in marked):
         return  # what this session's last run is, later turns have decided since

@@ -9,13 +9,13 @@ from claw_engine.protocol.names import ERROR_HINT, INTERRUPTED_BY_RESTART
 from claw_tui.store.blocks import Block, BlockKind, RunInfo, ToolInfo, ToolStatus, clip_output
 from claw_tui.store.live import decision_words
 from claw_tui.store.turns import turn_name, turn_of, user_block
-from claw_tui.store.wire import Json, flag, num, obj, objs, text, texts
+from claw_tui.store.wire import Json, flag, maybe_num, num, obj, objs, text, texts
 
 COLLECTED = "[Queued messages while agent was busy]\n\n"
 """How the engine begins a user message that stands for several."""
 SKIPPED = "Skipped: the user sent a new message before this call did anything."
 """How the result of a call begins that was never run because of newer words."""
-NOT_BEGUN = "The run was stopped before this call began"
+NOT_BEGUN = ("The run was stopped before this call began", "Not run: this call still waited for")
 STOPPED = ("The call was stopped before it finished", "The call was told to stop but had not")
 LOST = "The engine stopped while this call was going on. Outcome unknown"
 """How the result of a call begins whose engine died under it."""
@@ -142,8 +142,12 @@ class _Reader:
             self.blocks.append(block)
         if block.tool is not None:
             block.tool.status = _status(flag(message, "isError"), _text_of(message))
-            block.tool.duration_ms = max(0, ts - block.ts_ms) or None
             details = obj(message.get("details"))
+            # Its own time, without the operator's; nobody knows how long a lost call went on.
+            took = maybe_num(details, "durationMs")
+            if took is None and not _text_of(message).startswith(LOST):
+                took = max(0, ts - block.ts_ms) or None
+            block.tool.duration_ms = took
             if text(details, "approvalId"):
                 reason = text(details, "reason")
                 block.tool.decision = decision_words(details.get("decision"), reason)
@@ -160,6 +164,7 @@ class _Reader:
             words = "\n".join(line for line in (why or "the model call failed", hint) if line)
         elif why == INTERRUPTED_BY_RESTART:
             status, kind, words = "interrupted", BlockKind.NOTICE, why
+            self.run.run.duration_ms = None  # written by the engine that found it
         else:
             status, kind, words = "aborted", BlockKind.NOTICE, "stopped"
         self.run.run.status = self.run.run.state = status
@@ -185,7 +190,7 @@ def _status(failed: bool, words: str) -> ToolStatus:
     """The file knows only whether a call failed; the engine's own sentences say how."""
     if not failed:
         return ToolStatus.OK
-    if words.startswith((SKIPPED, NOT_BEGUN)):
+    if words.startswith((SKIPPED, *NOT_BEGUN)):
         return ToolStatus.SKIPPED
     if words.startswith((*STOPPED, LOST)):
         return ToolStatus.ABORTED

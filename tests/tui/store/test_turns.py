@@ -8,7 +8,7 @@ import pytest
 from claw_engine.agent.toolround import SKIPPED as ENGINE_SKIPPED
 from claw_engine.agent.toolround import Outcome
 from claw_engine.inbox.queue_modes import batch_text
-from claw_engine.inbox.recovery import LOST_CALL
+from claw_engine.inbox.recovery import LOST_CALL, UNANSWERED_CALL
 from claw_engine.inbox.resume import RESUME_NOTE
 from claw_engine.messages import ToolCallBlock
 from claw_engine.protocol.names import INTERRUPTED_BY_RESTART
@@ -293,4 +293,5 @@ def test_sentences_of_the_engine_that_history_is_read_by() -> None:
     assert batch_text(["a", "b"]).startswith(COLLECTED)
     assert ENGINE_SKIPPED.startswith(SKIPPED) and LOST_CALL.startswith(LOST)
     assert Outcome(ToolCallBlock("t", "exec", {})).text.startswith(NOT_BEGUN)
+    assert UNANSWERED_CALL.startswith(NOT_BEGUN)
     assert RESUME_NOTE.startswith("[") and RESUME_NOTE.endswith("]")
