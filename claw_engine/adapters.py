@@ -155,9 +155,14 @@ class SessionsAdapter:
     def canonical(self, key: str) -> str:
         return str(self._sessions.key(key))
 
-    async def rows(self) -> Sequence[SessionRow]:
+    async def index(self) -> Sequence[tuple[str, int]]:
+        return [
+            (entry.key, entry.updated_at) for entry in await self._sessions.index.newest_first()
+        ]
+
+    async def rows(self, limit: int | None = None) -> Sequence[SessionRow]:
         found = []
-        for row in await self._sessions.list():
+        for row in await self._sessions.list(limit):
             fields = row.to_wire()
             for own in ("key", "sessionId", "updatedAt"):
                 fields.pop(own, None)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from claw_engine.gateway.methods.sessions import session_rows
+from claw_engine.gateway.methods.sessions import session_index
 from claw_engine.gateway.ports import GatewayParts
+from claw_engine.gateway.translate4 import agent_of
 
 KEPT_S = 2.0
 RECENT = 5
@@ -17,7 +18,7 @@ class Health:
 
     def __init__(self, parts: GatewayParts) -> None:
         self._parts = parts
-        self._rows: Sequence[Mapping[str, object]] = ()
+        self._index: Sequence[tuple[str, int]] = ()
         self._looked: float | None = None
 
     def brief(self) -> dict[str, object]:
@@ -36,12 +37,12 @@ class Health:
         """With agents and sessions; there are no channels and no heartbeat yet."""
         started = self._parts.clock.monotonic()
         if fresh or self._looked is None or started - self._looked >= KEPT_S:
-            self._rows = await session_rows(self._parts)
+            self._index = await session_index(self._parts)
             self._looked = started
         brief = self.brief()
         now = int(str(brief["ts"]))
         took = self._parts.clock.monotonic() - started
-        sessions = self._sessions(self._rows, now)
+        sessions = self._sessions(self._index, now)
         return {
             **brief,
             "durationMs": round(took * 1000),
@@ -55,9 +56,9 @@ class Health:
         }
 
     def _agents(self, now: int) -> list[dict[str, object]]:
-        by_agent: dict[str, list[Mapping[str, object]]] = {"main": []}
-        for row in self._rows:
-            by_agent.setdefault(str(row["key"]).split(":")[1], []).append(row)
+        by_agent: dict[str, list[tuple[str, int]]] = {"main": []}
+        for row in self._index:
+            by_agent.setdefault(agent_of(row[0]), []).append(row)
         return [
             {
                 "agentId": agent,
@@ -69,15 +70,11 @@ class Health:
         ]
 
     def _sessions(
-        self, rows: Sequence[Mapping[str, object]], now: int, agent: str = "main"
+        self, rows: Sequence[tuple[str, int]], now: int, agent: str = "main"
     ) -> dict[str, object]:
         path = f"{self._parts.host.state_dir}/agents/{agent}/sessions/sessions.json"
         recent = [
-            {
-                "key": row["key"],
-                "updatedAt": row["updatedAt"],
-                "age": max(0, now - int(str(row["updatedAt"]))),
-            }
-            for row in rows[:RECENT]
+            {"key": key, "updatedAt": updated, "age": max(0, now - updated)}
+            for key, updated in rows[:RECENT]
         ]
         return {"path": path, "count": len(rows), "recent": recent}

@@ -105,8 +105,11 @@ class FakeSessions:
     def canonical(self, key: str) -> str:
         return key if key.startswith("agent:") else f"agent:main:{key}"
 
-    async def rows(self) -> Sequence[SessionRow]:
-        return self.stored
+    async def rows(self, limit: int | None = None) -> Sequence[SessionRow]:
+        return self.stored[:limit]
+
+    async def index(self) -> Sequence[tuple[str, int]]:
+        return [(row.key, row.updated_at) for row in self.stored]
 
     async def history(self, key: str, limit: int) -> History:
         return History("s1" if key in self.messages else None, self.messages.get(key, [])[-limit:])
@@ -159,6 +162,8 @@ class FakeApprovals:
         return found
 
     async def wait(self, approval_id: str) -> ApprovalRecord:
+        if approval_id not in self.records:
+            raise InvalidRequest("approval expired or not found")
         return self.records[approval_id]
 
     async def withdraw(self, approval_id: str, reason: str) -> None:

@@ -21,16 +21,27 @@ def methods(parts: GatewayParts) -> tuple[Method, ...]:
     return (method("sessions.list", Scope.READ, SessionsListParams, list_sessions),)
 
 
-async def session_rows(parts: GatewayParts) -> list[dict[str, object]]:
-    """All rows, newest first; a session whose first run is still going on has one too."""
-    stored = {row.key: row for row in await parts.sessions.rows()}
+async def session_rows(parts: GatewayParts, limit: int | None = None) -> list[dict[str, object]]:
+    """All rows or the newest, newest first; a session whose first run is still going on has one
+    too."""
+    stored = {row.key: row for row in await parts.sessions.rows(limit)}
     runs: dict[str, list[Run]] = {}
     for run in parts.runs.active():
         runs.setdefault(run.session_key, []).append(run)
         stored.setdefault(run.session_key, SessionRow(run.session_key, None, run.created_ms, {}))
     rows = [_row(row, runs.get(key, [])) for key, row in stored.items()]
     rows.sort(key=lambda row: (-int(str(row["updatedAt"])), str(row["key"])))
-    return rows
+    return rows[:limit]
+
+
+async def session_index(parts: GatewayParts) -> list[tuple[str, int]]:
+    """Key and time of all of them, newest first, without looking into any."""
+    known = dict(await parts.sessions.index())
+    begun = [run for run in parts.runs.active() if run.session_key not in known]
+    if not begun:
+        return list(known.items())
+    known |= {run.session_key: run.created_ms for run in begun}
+    return sorted(known.items(), key=lambda row: (-row[1], row[0]))
 
 
 def _row(row: SessionRow, runs: list[Run]) -> dict[str, object]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from claw_engine.gateway.health import Health
 from claw_engine.gateway.methods.lanes import lane_rows
-from claw_engine.gateway.methods.sessions import session_rows
+from claw_engine.gateway.methods.sessions import session_index, session_rows
 from claw_engine.gateway.ports import GatewayParts
 from claw_engine.gateway.table import Call, Method, Payload, method
 from claw_engine.gateway.validate import HealthParams, NoParams
@@ -43,7 +43,8 @@ def uptime_ms(parts: GatewayParts) -> int:
 async def status_payload(parts: GatewayParts) -> dict[str, object]:
     """The answer of `status`, also the snapshot of `hello-ok`."""
     host, pending = parts.host, parts.approvals.pending()
-    rows = await session_rows(parts)
+    index = await session_index(parts)
+    recent = await session_rows(parts, RECENT)
     return {
         "version": host.version,
         "pid": os.getpid(),
@@ -62,7 +63,7 @@ async def status_payload(parts: GatewayParts) -> dict[str, object]:
         },
         "lanes": lane_rows(parts),
         "notices": [dict(notice) for notice in host.notices()],
-        "sessions": {"count": len(rows), "recent": rows[:RECENT]},
+        "sessions": {"count": len(index), "recent": recent},
     }
 
 
