@@ -46,7 +46,7 @@ ALIASES: Mapping[str, str] = {
 """Other models' names for our parameters; each counts where the tool has that parameter."""
 
 _KEPT_SETS = 64
-"""Sets of tools whose specs are remembered."""
+"""Sets of tools, and policies of runs, that are remembered."""
 
 
 class ToolRegistry:
@@ -67,6 +67,7 @@ class ToolRegistry:
             self._tools[tool.name] = tool
         self._specs = tuple(_spec(tool) for tool in self._tools.values())
         self._sets: dict[frozenset[str], tuple[ToolSpec, ...]] = {frozenset(): self._specs}
+        self._views: dict[tuple[int, Circumstances], tuple[Settings, PolicyView]] = {}
         self._words = Vocabulary(tuple(map(_present, self._tools.values())))
 
     def __iter__(self) -> Iterator[Tool]:
@@ -92,9 +93,17 @@ class ToolRegistry:
 
     def under(self, settings: Settings, there: Circumstances) -> PolicyView:
         """The tools that the policy leaves a run in these circumstances."""
+        known = self._views.get((id(settings), there))
+        if known is not None:
+            return known[1]
+        if len(self._views) >= _KEPT_SETS:
+            self._views.clear()
         steps = steps_of(settings, there)
         decided = verdicts(steps, self._words, owner=there.owner)
-        return PolicyView(self, decided, doubts(steps, self._words))
+        view = PolicyView(self, decided, doubts(steps, self._words))
+        # The settings are kept so that their id() cannot be reused.
+        self._views[id(settings), there] = (settings, view)
+        return view
 
     def explain(
         self, settings: Settings, there: Circumstances

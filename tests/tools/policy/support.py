@@ -19,5 +19,5 @@ def settings_of(config: Mapping[str, object]) -> Settings:
         state = StateDir(Path(folder))
         state.config.write_text(json.dumps(config))
         loaded = ConfigStore(fake_world(), state, {}).load()
-        assert not [p for p in loaded.problems if p.severity != "warning"], loaded.problems
+        assert not [p for p in loaded.problems if p.fatal], loaded.problems
         return loaded.settings
