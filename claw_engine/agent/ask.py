@@ -10,7 +10,7 @@ import logging
 
 from claw_engine.agent.collect import Collector
 from claw_engine.agent.ports import usage_json
-from claw_engine.agent.prompt.report import SizeBook, parts_of, rows
+from claw_engine.agent.prompt.report import SizeBook, rows
 from claw_engine.agent.steps import Steps
 from claw_engine.models.base import Model, ModelError, ModelErrorKind, Request
 from claw_engine.protocol.trace import TraceKind
@@ -63,7 +63,7 @@ class Asker:
         call_id = self.call_id = f"call-{self._calls}"
         self._steps.state(RunState.CONNECTING, cause)
         encoded = self._model.encode(request)
-        parts = rows(request, encoded, self._book)
+        parts, tokens = rows(request, encoded, self._book)
         self._steps.tell(
             TraceKind.CALL_STARTED,
             callId=call_id,
@@ -71,7 +71,7 @@ class Asker:
             model=request.model.name,
             parts=parts,
             bytes=len(encoded.body),
-            tokens=sum(self._book.tokens(part) for part in parts_of(request)),
+            tokens=tokens,
             estimated=True,
         )
         watch = _Watch(self._clock)

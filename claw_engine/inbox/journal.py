@@ -33,15 +33,20 @@ SLICE = 64 * 1024
 
 
 class _Item(Struct, frozen=True):
-    record: Json
+    """A record to write, or nothing but the wish that what was written survives a power cut."""
+
+    record: Json | None = None
     accepted: Accepted | None = None
     mark: tuple[str, Mark] | None = None
 
     @property
     def urgent(self) -> bool:
         """Must survive a power cut. A lost `done` is found again by its answer, which is fsynced
-        in the transcript before the mark is made."""
-        return self.mark is None or self.mark[1] is not Mark.DONE
+        in the transcript before the mark is made; for `started` see `sync`."""
+        return self.mark is None or self.mark[1] not in _LATER
+
+
+_LATER = frozenset({Mark.STARTED, Mark.DONE})
 
 
 class Journal:
@@ -103,11 +108,10 @@ class Journal:
         return accepted
 
     async def mark(self, run_id: str, kind: str, detail: str = "") -> None:
-        """Record what became of a message; returns once durable (`done`: once written).
+        """Record what became of a message; returns once durable (`started`, `done`: once written).
 
-        `started` must be durable before the run's first side effect (else a power cut repeats
-        it); the wait may overlap the model call. A mark for a message that is not open is
-        ignored. Raises StateDiskError; the mark is then written with the next batch.
+        A mark for a message that is not open is ignored. Raises StateDiskError; the mark is then
+        written with the next batch.
         """
         mark = Mark(kind)
         if not self._ledger.is_open(run_id) and run_id not in self._pending:
@@ -117,6 +121,13 @@ class Journal:
             self._ledger.next_seq(), self._world.clock.now_ms(), run_id, mark, detail
         )
         await self._writer.put(_Item(record, mark=(run_id, mark)))
+
+    async def sync(self) -> None:
+        """Have every mark so far survive a power cut: before a run's first side effect, or a
+        restart would do it twice. A run without one may as well be run again. Raises
+        StateDiskError."""
+        if self._fsync:
+            await self._writer.put(_Item())
 
     def pending(self) -> tuple[Accepted, ...]:
         """Accepted messages that are not finished, oldest first."""
@@ -151,7 +162,8 @@ class Journal:
 
     def _append(self, items: Sequence[_Item]) -> int:
         fsync = self._fsync and any(item.urgent for item in items)
-        return self._lines.append(b"".join(to_line(item.record) for item in items), fsync=fsync)
+        records = [item.record for item in items if item.record is not None]
+        return self._lines.append(b"".join(map(to_line, records)), fsync=fsync)
 
     async def _compact_live(self) -> None:
         records = list(self._ledger.records(self._world.clock.now_ms()))

@@ -18,7 +18,7 @@ from claw_engine.models.rehearsal import API as REHEARSAL_API
 from claw_engine.models.rehearsal import REHEARSAL, RehearsalModel
 from claw_engine.models.rules import LearnedRule, RuleBook
 from claw_engine.models.transport import Transport
-from claw_engine.net.http import HttpTimeouts, load_httpx2
+from claw_engine.net.http import HttpTimeouts
 from claw_engine.world import World
 
 if TYPE_CHECKING:
@@ -68,8 +68,9 @@ class Models:
 
     async def warm_up(self, ref: ModelRef) -> None:
         """Load what the first call needs ahead of it, off the loop. Never raises."""
-        if ref.api == openai.API:
-            await load_httpx2()
+        if ref.api == openai.API and ref.base_url:
+            with contextlib.suppress(Exception):  # the first call says what is wrong
+                await self._transport.warm_up(ref.base_url)
 
     async def aclose(self) -> None:
         """Close all connections."""

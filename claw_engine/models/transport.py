@@ -72,6 +72,11 @@ class Transport:
         except (httpx2.RequestError, httpx2.StreamError) as error:
             raise _transport_error(ref, error, answered=answered, secrets=secrets) from None
 
+    async def warm_up(self, url: str) -> None:
+        """Load the HTTP library and make the client for a server, TLS context included, ahead of
+        the first call. Nothing is sent. Raises what making a client raises."""
+        await self._client(url)
+
     async def aclose(self) -> None:
         """Close every client. The transport may be used again afterwards."""
         clients, self._clients = list(self._clients.values()), {}

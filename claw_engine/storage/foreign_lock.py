@@ -138,7 +138,11 @@ class FileLocks:
     def let_go(self, hold: Hold) -> None:
         """`release` without waiting for the file to go."""
         if self._give_back(hold):
-            task = asyncio.ensure_future(self._drop(hold.path))
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:  # torn down without a close: the next engine sweeps the file
+                return
+            task = loop.create_task(self._drop(hold.path))
             self._drops.add(task)
             task.add_done_callback(self._drops.discard)
             task.add_done_callback(_told)

@@ -43,7 +43,8 @@ class BatchWriter(Generic[Item]):
 
     async def put(self, item: Item) -> None:
         """Queue an item and wait for its batch; cancelling abandons the wait only."""
-        await asyncio.shield(self.submit(item))
+        # The future is nobody else's: cancelling it gives up the wait and not the write.
+        await self.submit(item)
 
     async def drain(self) -> None:
         """Wait until everything queued so far was tried."""

@@ -119,9 +119,9 @@ async def test_process_durability_writes_without_fsync(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("mark", "fsync"),
-    [("started", True), ("aborted", True), ("failed", True), ("done", False)],
+    [("started", False), ("aborted", True), ("failed", True), ("done", False)],
 )
-async def test_every_mark_but_done_is_safe_from_a_power_cut(
+async def test_every_mark_but_started_and_done_is_safe_from_a_power_cut(
     tmp_path: Path, mark: str, fsync: bool
 ) -> None:
     disk = Gate()
@@ -129,6 +129,16 @@ async def test_every_mark_but_done_is_safe_from_a_power_cut(
     await inbox.accept(message("r1"))
     await inbox.mark("r1", mark)
     assert disk.fsyncs == [True, fsync]
+
+
+async def test_a_start_is_safe_from_a_power_cut_once_that_is_asked_for(tmp_path: Path) -> None:
+    disk = Gate()
+    inbox, _ = await opened(tmp_path, disk)
+    await inbox.accept(message("r1"))
+    await inbox.mark("r1", "started")
+    await inbox.sync()
+    assert disk.fsyncs == [True, False, True]
+    assert kinds(tmp_path) == ["opened", "accepted", "started"]
 
 
 async def test_giving_up_the_wait_keeps_the_message(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def _truncate(turns: Sequence[Turn], window: int) -> tuple[list[Turn], int]:
 
 def _clear(turns: list[Turn], window: int, fixed_chars: int) -> tuple[list[Turn], int]:
     budget = max(FLOOR_CHARS, int(window * CHARS_PER_TOKEN * BUDGET_SHARE))
-    excess = fixed_chars + sum(_weight(turn) for turn in turns) - budget
+    excess = fixed_chars + sum(map(_weight, turns)) - budget
     count = 0
     for i, turn in enumerate(turns):
         if excess <= 0:
@@ -89,9 +89,9 @@ def _clear(turns: list[Turn], window: int, fixed_chars: int) -> tuple[list[Turn]
 
 def _leave_out(turns: list[Turn], window: int, fixed_tokens: int) -> tuple[list[Turn], int]:
     # Tokens never outnumber UTF-8 bytes and rarely exceed characters: skip the exact sum if safe.
-    if fixed_tokens + sum(_chars(turn) for turn in turns) <= window * HARD_SHARE:
+    if fixed_tokens + sum(map(_chars, turns)) <= window * HARD_SHARE:
         return turns, 0
-    sizes = [_tokens(turn) for turn in turns]
+    sizes = list(map(_tokens, turns))
     total = fixed_tokens + sum(sizes)
     if total <= window * HARD_SHARE:
         return turns, 0
@@ -111,8 +111,13 @@ def _with_text(turn: Turn, texts: list[str]) -> Turn:
 
 
 def _chars(turn: Turn) -> int:
-    own = sum(len(part.text) for part in turn.parts)
-    return own + sum(len(call.arguments.text) for call in turn.tool_calls)
+    # A loop, not a sum over a generator: this runs for every turn of the talk before every call.
+    chars = 0
+    for part in turn.parts:
+        chars += len(part.text)
+    for call in turn.tool_calls:
+        chars += len(call.arguments.text)
+    return chars
 
 
 def _weight(turn: Turn) -> int:

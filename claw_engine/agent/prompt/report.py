@@ -22,13 +22,10 @@ class SizeBook:
 
     def tokens(self, part: Part) -> int:
         """Estimated tokens."""
-        return self._look(part)[1]
+        return self.look(part)[1]
 
-    def row(self, part: Part) -> dict[str, object]:
-        """The part's row without its bytes; not to be changed."""
-        return self._look(part)[2]
-
-    def _look(self, part: Part) -> tuple[Part, int, dict[str, object]]:
+    def look(self, part: Part) -> tuple[Part, int, dict[str, object]]:
+        """The part, its estimated tokens, and its row without bytes; not to be changed."""
         # Keyed by object identity; the part is kept so that its id() cannot be reused.
         known = self._known.get(id(part))
         if known is None:
@@ -58,17 +55,22 @@ def parts_of(request: Request) -> Iterator[Part]:
             yield call.arguments
 
 
-def rows(request: Request, encoded: Encoded, book: SizeBook) -> list[dict[str, object]]:
-    """One row a part that is in the body: id, kind, name, source, bytes, tokens (estimated)."""
+def rows(request: Request, encoded: Encoded, book: SizeBook) -> tuple[list[dict[str, object]], int]:
+    """One row a part that is in the body: id, kind, name, source, bytes, tokens (estimated); and
+    the tokens of all parts."""
     sizes: dict[str, int] = {}
     for span in encoded.spans:
         if span.part_id is not None:
             sizes[span.part_id] = sizes.get(span.part_id, 0) + span.end - span.start
-    return [
-        {**book.row(part), "bytes": sizes[part.id]}
-        for part in parts_of(request)
-        if part.id in sizes
-    ]
+    out: list[dict[str, object]] = []
+    total = 0
+    for part in parts_of(request):
+        _, tokens, row = book.look(part)
+        total += tokens
+        size = sizes.get(part.id)
+        if size is not None:
+            out.append({**row, "bytes": size})
+    return out, total
 
 
 def size_changes(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:

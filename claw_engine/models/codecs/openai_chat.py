@@ -8,9 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from json import JSONEncoder
+from typing import TypeAlias
 
 from claw_engine.models.arguments import is_json_object
-from claw_engine.models.base import Encoded, ModelRef, Request, Span, Turn, WireToolCall
+from claw_engine.models.base import (
+    Encoded,
+    ModelRef,
+    Request,
+    Span,
+    ToolSpec,
+    Turn,
+    WireToolCall,
+)
 from claw_engine.models.rules import ReasoningReplay, ThinkingField, WireRules
 from claw_engine.parts import Part
 
@@ -18,6 +27,11 @@ from claw_engine.parts import Part
 REASONING_PLACEHOLDER = "(the reasoning of this step was not kept)"
 # Strict servers refuse an empty message; these are glue, not parts.
 _EMPTY = {"user": "(empty message)", "assistant": "(no text)", "tool": "(no output)"}
+
+FIXED = 16
+"""System messages and lists of tools that a memo keeps."""
+
+_Known: TypeAlias = tuple[object, bytes, tuple[Span, ...]]
 
 _encode_json = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -43,8 +57,9 @@ class TurnMemo:
     def __init__(self, rules: WireRules, limit: int = 4096) -> None:
         self.rules = rules
         self._limit = limit
-        # The turn is kept so that its id() cannot be used again.
-        self._known: dict[int, tuple[Turn, bytes, tuple[Span, ...]]] = {}
+        # What was encoded is kept so that its id() cannot be used again.
+        self._known: dict[int, _Known] = {}
+        self._fixed: dict[int, _Known] = {}
 
     def fragment(self, turn: Turn) -> tuple[bytes, tuple[Span, ...]]:
         """The bytes of a turn and its spans, counted from its own start."""
@@ -52,10 +67,33 @@ class TurnMemo:
         if known is None:
             writer = _Writer()
             _turn(writer, turn, self.rules)
-            if len(self._known) >= self._limit:
-                self._known.clear()
-            known = self._known[id(turn)] = (turn, *writer.finish())
+            known = _keep(self._known, self._limit, turn, writer)
         return known[1], known[2]
+
+    def system(self, parts: tuple[Part, ...]) -> tuple[bytes, tuple[Span, ...]]:
+        """The same of the system message, which is one object while nothing changed."""
+        known = self._fixed.get(id(parts))
+        if known is None:
+            writer = _Writer()
+            _system(writer, parts)
+            known = _keep(self._fixed, FIXED, parts, writer)
+        return known[1], known[2]
+
+    def tools(self, specs: tuple[ToolSpec, ...]) -> tuple[bytes, tuple[Span, ...]]:
+        """The same of the list of tools."""
+        known = self._fixed.get(id(specs))
+        if known is None:
+            writer = _Writer()
+            _tools(writer, specs)
+            known = _keep(self._fixed, FIXED, specs, writer)
+        return known[1], known[2]
+
+
+def _keep(memo: dict[int, _Known], limit: int, what: object, writer: _Writer) -> _Known:
+    if len(memo) >= limit:
+        memo.clear()
+    known = memo[id(what)] = (what, *writer.finish())
+    return known
 
 
 class TurnMemos:
@@ -88,7 +126,7 @@ def encode(
     writer.glue('{"model":' + _encode_json(request.model.id) + ',"messages":[')
     first = True
     if request.system:
-        _system(writer, request.system)
+        writer.fragment(*memo.system(request.system))
         first = False
     for turn in request.turns:
         if not first:
@@ -102,12 +140,7 @@ def encode(
     for key, value in _thinking(request, rules).items():
         writer.glue(f',"{key}":{_encode_json(value)}')
     if request.tools:
-        writer.glue(',"tools":[')
-        for index, tool in enumerate(request.tools):
-            writer.glue(("," if index else "") + '{"type":"function","function":')
-            writer.raw(tool.part)
-            writer.glue("}")
-        writer.glue("]")
+        writer.fragment(*memo.tools(request.tools))
     writer.glue("}")
     body, spans = writer.finish()
     return Encoded(body=body, spans=spans, url=chat_url(request.model), headers=headers)
@@ -123,6 +156,15 @@ def _system(writer: _Writer, parts: tuple[Part, ...]) -> None:
     writer.glue('{"role":"system","content":')
     writer.string(parts)
     writer.glue("}")
+
+
+def _tools(writer: _Writer, specs: tuple[ToolSpec, ...]) -> None:
+    writer.glue(',"tools":[')
+    for index, tool in enumerate(specs):
+        writer.glue(("," if index else "") + '{"type":"function","function":')
+        writer.raw(tool.part)
+        writer.glue("}")
+    writer.glue("]")
 
 
 def _turn(writer: _Writer, turn: Turn, rules: WireRules) -> None:
