@@ -141,6 +141,26 @@ def test_rules(tmp_path: Path, disk: RealDisk, rules: dict[str, Any], check: str
     assert set(found(state, disk)) - {"summary.attack_surface"} == ({check} if check else set())
 
 
+def test_search_path(tmp_path: Path, disk: RealDisk) -> None:
+    """Of the engine's environment and of pathPrepend."""
+    for name, mode in (("loose", 0o777), ("group", 0o775), ("own", 0o755)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(mode)
+    prepend = [str(tmp_path / "loose")]
+    state = state_of(tmp_path, {"tools": {"exec": {"pathPrepend": prepend}}})
+    env = {"PATH": f"/usr/bin:{tmp_path}/group:{tmp_path}/own:bin:{tmp_path}/none"}
+    rows = [
+        (one.check, one.severity.value)
+        for one in all_checks().run(subject_of(state, env, disk))
+        if one.check.startswith("claw.exec.path")
+    ]
+    assert rows == [
+        ("claw.exec.path_dir_writable", "critical"),
+        ("claw.exec.path_dir_writable", "warn"),
+        ("claw.exec.path_relative", "warn"),
+    ]
+
+
 def test_everything_runs(tmp_path: Path, disk: RealDisk) -> None:
     state = state_of(tmp_path, {"tools": {"exec": {"security": "full", "ask": "off"}}})
     state.exec_approvals.write_text(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from claw_engine.approvals import rulefile
 from claw_engine.approvals.policy import Ask, ExecPolicy, Rule, Security
@@ -50,6 +52,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     for rule in rulefile.rules(file):
         yield from _rule(rule)
     yield from _safe_bins(subject)
+    yield from _search_path(subject)
 
 
 def _rule(rule: Rule) -> Iterator[Finding]:
@@ -67,6 +70,35 @@ def _rule(rule: Rule) -> Iterator[Finding]:
             f"{where}. Shells, interpreters and wrappers are honoured under no rule; others are.",
             "Give the rule an argPattern, or take it back.",
         )  # fmt: skip
+
+
+def _search_path(subject: Subject) -> Iterator[Finding]:
+    """Directories in which commands are looked up, and who could put another program there."""
+    named = subject.settings.env.get("PATH") or subject.env.get("PATH", "")
+    folders = [*subject.settings.tools.exec.path_prepend, *(named.split(":") if named else ())]
+    for folder in dict.fromkeys(folders):
+        if not folder.startswith("/"):
+            yield Finding(
+                "claw.exec.path_relative", Severity.WARN,
+                "Programs are looked up where a command happens to run.",
+                f"PATH has {folder!r}.", "Name directories by their whole path.",
+            )  # fmt: skip
+            continue
+        try:
+            found = Path(folder).stat()
+        except OSError:
+            continue
+        loose = found.st_mode & 0o022
+        if loose or found.st_uid not in (0, os.geteuid()):
+            why = (
+                f"mode {stat.S_IMODE(found.st_mode):o}" if loose else f"user {found.st_uid} owns it"
+            )
+            severity = Severity.CRITICAL if found.st_mode & 0o002 else Severity.WARN
+            yield Finding(
+                "claw.exec.path_dir_writable", severity,
+                "Others can put programs where commands are looked up.",
+                f"{folder} on PATH: {why}.", "Take that right away, or the directory off PATH.",
+            )  # fmt: skip
 
 
 def _safe_bins(subject: Subject) -> Iterator[Finding]:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("claw.sandbox")
 
-AGAIN_S = 30.0
-"""How long the answer of a container program counts."""
+GOOD_S, BAD_S = 600.0, 30.0
+"""How long the answer of a container program counts; a failure forgets it."""
 
 SEEDS = (
     "AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md", "HEARTBEAT.md", "BOOTSTRAP.md",
@@ -88,7 +88,7 @@ class Boxes:
         wanted = (settings.docker.engine, settings.docker.image)
         now = self._world.clock.monotonic()
         at, probe = self._answers.get(wanted, (0.0, None))
-        if probe is None or now - at > AGAIN_S:
+        if probe is None or now - at > (GOOD_S if probe.available else BAD_S):
             probe = await self.containers.probe(*wanted)
             self._answers[wanted] = (self._world.clock.monotonic(), probe)
         return probe

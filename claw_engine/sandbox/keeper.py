@@ -36,6 +36,9 @@ BYPASS = "approvals can be bypassed by allowed commands"
 PROBE_S = 10.0
 """Seconds a backend gets to start one command before it counts as broken."""
 
+PROBE_TIMES = 3
+"""Failures in a row after which it does."""
+
 LOOK_AGAIN_S = 2.0
 """How long the status line may repeat which routes were open."""
 
@@ -155,10 +158,14 @@ class Keeper:
         found = await asyncio.to_thread(_find, name)
         if isinstance(found, str):
             return None, Probe(False, found)
-        try:
-            failure = await self._try(found)
-        except (OSError, TimeoutError) as error:
-            failure = str(error) or "no answer"
+        failure = ""
+        for _ in range(PROBE_TIMES):  # what was hidden may have gone meanwhile
+            try:
+                failure = await self._try(found)
+            except (OSError, TimeoutError) as error:
+                failure = str(error) or "no answer"
+            if not failure:
+                break
         if failure:
             return None, Probe(False, failure)
         left = await asyncio.to_thread(self._left_open, found)

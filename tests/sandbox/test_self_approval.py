@@ -211,6 +211,24 @@ def test_bwrap_hides_every_listening_socket(machine: Machine) -> None:
     assert GOT in machine.attack(machine.keeper("bwrap", reach=(str(hidden),)), CONNECT, hidden)
 
 
+def test_sockets_with_odd_names_and_one_that_is_gone(machine: Machine) -> None:
+    """A socket that vanishes between the look and the start does not keep the command from it."""
+    odd = [machine.listen(machine.home / name) for name in ("a b", "it's", 'q"$(x)`x`')]
+    gone = machine.listen(machine.home / "gone")
+    keeper, workspace = machine.keeper("bwrap"), str(machine.workspace)
+    for path in odd:
+        argv = (sys.executable, "-I", "-c", CONNECT, str(path))
+        plan = keeper.plan(argv, workspace, machine.env, workspace)
+        assert {str(path), *map(str, {gone} & {*machine.home.iterdir()})} <= plan.sockets
+        gone.unlink(missing_ok=True)
+        done = subprocess.run(
+            keeper.wrap(plan).argv, capture_output=True, text=True, check=False,
+            env=dict(plan.env), cwd=workspace,
+        )  # fmt: skip
+        assert "ConnectionRefused" in done.stderr
+        assert GOT not in done.stdout
+
+
 def test_what_is_reached_on_purpose_is_named(machine: Machine, backend: str) -> None:
     """Also below a hidden directory."""
     path = machine.listen(machine.runtime / "docker.sock")
