@@ -205,13 +205,18 @@ def _safe(name: str, words: list[str]) -> None:
         elif word.startswith("-") and word != "-":
             if re.fullmatch(_UNSAFE.get(name, r"(?!)"), word):
                 raise Refused(f"{name} {word}")
-            takes = word in ("-k", "-t", "-S", "-n", "-c", "-d", "-f", "-A", "-B", "-C", "-e", "-m",
-                             "-w", "-s", "-b") and (name, word) not in _ALONE  # fmt: skip
+            takes = word in _VALUED and (name, word) not in _ALONE
         elif word != "-":
             operands += 1
     if operands > _OPERANDS.get(name, 0):
         raise Refused(f"{name} with a file")
 
+
+_VALUED = frozenset(
+    "-k -t -S -n -c -d -f -A -B -C -e -m -w -s -b --lines --bytes --key --fields --delimiter "
+    "--field-separator --regexp --max-count --characters --skip-fields --sleep-interval".split()
+)
+"""Options that may take the next word as their value."""
 
 _ALONE = {
     (name, f"-{letter}")

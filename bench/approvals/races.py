@@ -63,8 +63,8 @@ class Found:
 
     def line(self) -> str:
         return (
-            f"{self.name:22} {self.races} races within {self.window_ms:.0f} ms: {self.ran} ran what "
-            f"was approved, {self.refused} did not run, {self.other} ran the other thing; "
+            f"{self.name:22} {self.races} races within {self.window_ms:.0f} ms: {self.ran} ran "
+            f"what was approved, {self.refused} did not run, {self.other} ran the other thing; "
             f"control missed {self.control_missed} times {self.strange}"
         ).rstrip()
 

@@ -1,7 +1,8 @@
 """`claw approvals explain COMMAND`: what would happen to it and why, without a running engine.
 
 Reads the configuration, the rules file and the programs; starts nothing and writes nothing. Exit
-code 0 when it would run unasked, 3 when it would ask, 4 when it is refused.
+code 0 when it would run unasked, 3 when it would ask, 4 when it is refused, 2 when the
+configuration cannot be used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The last check before a command: what it lets run, how like the original, and what it refuses."""
+"""The last check before a command: what it lets run, how like the original, and what it refuses.
+
+Case AP-03.
+"""
 
 from __future__ import annotations
 
