@@ -13,6 +13,7 @@ from claw_engine.agent.steps import Steps
 from claw_engine.inbox.model import InboundMessage
 from claw_engine.inbox.queue_modes import QueueRules
 from claw_engine.runs import Run
+from claw_engine.tools.policy.circumstances import EXTERNAL_FIELD
 from claw_engine.world import Clock
 
 ROUTE_FIELDS = ("channel", "to", "accountId", "threadId")
@@ -37,9 +38,13 @@ class Entry(Struct, eq=False):
 
     @property
     def route(self) -> Hashable:
-        """Where an answer would go; messages of different routes share no run."""
+        """Where an answer would go; messages of different routes share no run.
+
+        Neither do words that nobody with a say wrote and those of somebody who has.
+        """
         extra = self.message.extra
-        return (self.message.source, *(str(extra.get(name, "")) for name in ROUTE_FIELDS))
+        fields = (*ROUTE_FIELDS, EXTERNAL_FIELD)
+        return (self.message.source, *(str(extra.get(name, "")) for name in fields))
 
     def settle(self, result: RunResult) -> None:
         """The end, for everybody who waits for it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -28,6 +28,7 @@ from claw_engine.lanes import WAIT_WARNING_MS, Ticket
 from claw_engine.protocol.trace import TraceKind
 from claw_engine.runs import AbortReason, Run, RunState
 from claw_engine.sessions.entry import SessionEntry
+from claw_engine.tools.policy.circumstances import EXTERNAL_FIELD
 from claw_engine.world import Timer
 
 log = logging.getLogger("claw.inbox")
@@ -145,6 +146,9 @@ class Supervisor:
         first = case.lead.message
         thinking = next((e.message.thinking for e in reversed(members) if e.message.thinking), None)
         extra = {**first.extra, RUN_IDS_FIELD: ids} if len(ids) > 1 else first.extra
+        told = next((x for e in members if (x := e.message.extra.get(EXTERNAL_FIELD))), None)
+        if told:
+            extra = {**extra, EXTERNAL_FIELD: told}  # one such message binds the whole run
         if any(entry.message.source != first.source for entry in members):
             first = replace(first, source="mixed")
         return replace(first, text=text, thinking=thinking, extra=extra)
@@ -154,14 +158,9 @@ class Supervisor:
         mark.add_done_callback(_look)
         case.marks.append(mark)
 
-    async def _all_marked(self, case: Case) -> None:
+    def _all_marked(self, case: Case) -> Awaitable[object]:
         """Before anything with an effect: no restart may do it twice."""
-        marks = tuple(case.marks)
-        if not marks:
-            return
-        await asyncio.gather(*map(asyncio.shield, marks))
-        await self._deps.journal.sync()
-        del case.marks[: len(marks)]
+        return asyncio.gather(*(asyncio.shield(mark) for mark in case.marks))
 
     def _outcome(self, case: Case, work: asyncio.Task[RunResult]) -> RunResult:
         if work.cancelled():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from claw_engine.tools.base import Tool, ToolContext, ToolResult
 from claw_engine.tools.files import file_tools
 from claw_engine.tools.hooks import After, Before, CallEvent, ResultEvent, ToolHooks
 from claw_engine.tools.patch.tool import PatchTool
-from tests.agent.bench import MAIN, Bench, FnTool, ScriptedModel, calls, says
+from tests.agent.bench import MAIN, Bench, FnTool, ScriptedModel, calls, says, with_queue
 from tests.agent.conftest import MakeBench
 from tests.tools.policy.support import settings_of
 
@@ -273,3 +274,24 @@ async def test_the_card_says_that_words_from_outside_asked(bench: MakeBench) -> 
     assert record.ask.reasons[0] == "triggered by external content (web page)"
     await b.broker.resolve(record.id, Decision.DENY, "test", "")
     await b.until(END, message.id)
+
+
+@pytest.mark.parametrize("mode", ["steer", "collect", "followup"])
+async def test_words_from_outside_never_enter_the_owners_run(bench: MakeBench, mode: str) -> None:
+    """SE-07: they wait for a run of their own, whatever the queue mode."""
+    gate = asyncio.Event()
+    model = ScriptedModel([[gate, *calls(("exec", "{}"))], says("yours"), says("theirs")])
+    noted = Noted("exec")
+    b = await bench(model, noted.tools, settings=with_queue(mode, debounce_ms=0))
+    mine = await b.send("mine")
+    await b.until(TraceKind.CALL_STARTED, mine)
+    letter = replace(b.message("obey me"), extra={"externalContent": "mail"})
+    await b.dispatcher.submit(letter)
+    gate.set()
+    await b.until(END, mine)
+    await b.until(END, letter.id)
+    first, second, third = model.requests
+    for request in (first, second):
+        assert not any("obey me" in p.text for t in request.turns for p in t.parts)
+    assert not third.trusted_origin
+    assert " from mail]]" in "".join(p.text for p in third.turns[-1].parts)
