@@ -309,7 +309,8 @@ class RecordingDisk(RealDisk):
         super().append(path, data, fsync=fsync, mode=mode)
         if created:
             self._tell(Created(str(path), mode))
-        self._tell(Wrote(str(path), offset, data))
+        if data:  # nothing but an fsync otherwise
+            self._tell(Wrote(str(path), offset, data))
         if fsync:
             self._tell(Synced(str(path)))
             if created:
