@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bench.approvals.world import EXACT, SAFE, Machine
+from claw_engine.approvals import wordlist
 
 Json = dict[str, object]
 MARK = "claw_mark"
@@ -212,9 +213,9 @@ def _safe(name: str, words: list[str]) -> None:
         raise Refused(f"{name} with a file")
 
 
-_VALUED = frozenset(
+_VALUED = wordlist.words(
     "-k -t -S -n -c -d -f -A -B -C -e -m -w -s -b --lines --bytes --key --fields --delimiter "
-    "--field-separator --regexp --max-count --characters --skip-fields --sleep-interval".split()
+    "--field-separator --regexp --max-count --characters --skip-fields --sleep-interval"
 )
 """Options that may take the next word as their value."""
 

@@ -6,6 +6,7 @@ executor. It knows nothing of commands or rules.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
@@ -62,7 +63,7 @@ class FsView(Protocol):
 
 
 class RealFs:
-    """The real file system. Hashes of system files are cached by identity and times.
+    """The real file system; any thread. Hashes of system files are kept by identity and times.
 
     A hash is not cached for other files: a file rewritten twice within one tick of the kernel's
     clock keeps its times, and those are the files that an agent can rewrite.
@@ -106,7 +107,8 @@ class RealFs:
         key = (file.dev, file.ino, file.size, file.mtime_ns, file.ctime_ns)
         cached = self._cache.get(key)
         if cached is not None:
-            self._cache.move_to_end(key)
+            with contextlib.suppress(KeyError):  # another thread made room meanwhile
+                self._cache.move_to_end(key)
             return cached
         try:
             digest = _digest(file)

@@ -46,6 +46,9 @@ from claw_engine.tools.permission import (
 
 log = logging.getLogger(__name__)
 
+_FS = RealFs()
+"""One for all calls: it remembers the hashes of the system's programs."""
+
 YIELD_RANGE_MS = (10, 120_000)
 """Bounds of the time until a command moves to the background (gateway digest §5.1)."""
 
@@ -292,7 +295,7 @@ async def _clear(
         by_rule = stands_in is Security.ALLOWLIST
         child = await asyncio.to_thread(bound, verdict, by_rule=by_rule)
         # Last before the spawn: nothing is awaited between this answer and it.
-        changes = await asyncio.to_thread(verify, verdict.binding, call.env, RealFs())
+        changes = await asyncio.to_thread(verify, verdict.binding, call.env, _FS)
         if not changes:
             rules = verdict.rules_used if by_rule else ()
             said = unanswered.note(stands_in)
@@ -308,7 +311,7 @@ def _start(call: Call, verdict: Verdict, ctx: ToolContext, *, by_rule: bool) -> 
     # Nothing that is confined can put another directory in the place of one in the state directory.
     fixed = call.cwd == call.workspace and contains(ctx.state_dir.root, ctx.workspace)
     make = by_rules if by_rule else by_person
-    return make(verdict, call.env, RealFs(), fixed_cwd=fixed)
+    return make(verdict, call.env, _FS, fixed_cwd=fixed)
 
 
 def _with_env(call: Call, verdict: Verdict, policy: ExecPolicy) -> tuple[Answer, tuple[str, ...]]:
@@ -340,8 +343,7 @@ def _manner(call: Call) -> tuple[str, ...]:
 
 
 def _decide(call: Call, policy: ExecPolicy) -> Verdict:
-    fs = RealFs()
-    return evaluate(call.command, call.cwd, call.env, policy, fs, workspace=call.workspace)
+    return evaluate(call.command, call.cwd, call.env, policy, _FS, workspace=call.workspace)
 
 
 def _ask(
