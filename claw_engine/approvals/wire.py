@@ -37,6 +37,9 @@ def record_to_wire(record: ApprovalRecord) -> dict[str, object]:
         request["client"] = said.get("name")
         request["resolvedPath"] = said.get("resolvedPath")
     request.update(_for_protocol_4(record))
+    always = request["always"]
+    assert isinstance(always, dict)
+    always["exact"] = list(record.ask.always.arguments)
     refusal = grants.refusal(record.ask)
     request["grants"] = {
         "refusal": refusal,

@@ -53,7 +53,8 @@ MODES = ("look", "guarded", "workspace", "full")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit code."""
     start = argparse.Namespace(state_dir=None, json=False)
-    args = build_parser().parse_args(argv, start)
+    given = sys.argv[1:] if argv is None else argv
+    args = build_parser(given).parse_args(given, start)
     tidy_streams()
     verb = VERBS[args.verb, getattr(args, "action", None) or ""]
     # What an import makes lives on; looking for garbage in it costs a twentieth of the start.
@@ -103,8 +104,8 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(**{"formatter_class": _formatter, **kwargs})
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def build_parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
+    """The whole command line; of a verb with many actions only when `given` may name it."""
     # Before the verb as well as after it: a later parser must not put its default over a value.
     common = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
     common.add_argument(
@@ -167,7 +168,34 @@ def build_parser() -> argparse.ArgumentParser:
     approvals = verbs.add_parser(
         "approvals", parents=[common], help="what waits for you, and your answers"
     )
-    decide = approvals.add_subparsers(dest="action", metavar="ACTION", prog="claw approvals")
+    if given is None or "approvals" in given:
+        _approvals(approvals, common)
+    lanes = verbs.add_parser("lanes", parents=[common], help="what runs and waits; pause, widths")
+    what = lanes.add_subparsers(dest="action", metavar="ACTION", prog="claw lanes")
+    what.add_parser("status", parents=[common], help="what runs and waits")
+    what.add_parser("pause", parents=[common], help="start nothing new")
+    what.add_parser("resume", parents=[common], help="go on")
+    width = what.add_parser("width", parents=[common], help="how many runs at once")
+    width.add_argument("lane", metavar="LANE")
+    width.add_argument("width", metavar="N", type=_width, help="a number, or default")
+    drop = what.add_parser("drop", parents=[common], help="take a waiting message out")
+    drop.add_argument("run", metavar="RUN")
+    move = what.add_parser("move", parents=[common], help="another place for a waiting message")
+    move.add_argument("run", metavar="RUN")
+    move.add_argument("position", metavar="POS", type=int, help="0 is next")
+    tools = verbs.add_parser("tools", parents=[common], help="which tools an agent has, and why")
+    about = tools.add_subparsers(dest="action", required=True, metavar="ACTION", prog="claw tools")
+    shown = about.add_parser("list", parents=[common], help="all tools, and what was taken away")
+    one = about.add_parser("explain", parents=[common], help="the way of one tool")
+    one.add_argument("name", metavar="NAME")
+    for which in (shown, one):
+        which.add_argument("--agent", metavar="ID", help="default: the session's, else main")
+        which.add_argument("--session", metavar="KEY", help="default: the agent's main session")
+    return parser
+
+
+def _approvals(verb: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    decide = verb.add_subparsers(dest="action", metavar="ACTION", prog="claw approvals")
     decide.add_parser("list", parents=[common], help="requests that wait")
     show = decide.add_parser("show", parents=[common], help="all of one request")
     show.add_argument("id", metavar="ID", help="the id or its beginning")
@@ -193,28 +221,6 @@ def build_parser() -> argparse.ArgumentParser:
     explain.add_argument("command", metavar="COMMAND", help="one word for the shell: quote it")
     explain.add_argument("--cwd", metavar="DIR", help="as if run there (default: the workspace)")
     explain.add_argument("--agent", metavar="ID", default="main", help="whose rules count")
-    lanes = verbs.add_parser("lanes", parents=[common], help="what runs and waits; pause, widths")
-    what = lanes.add_subparsers(dest="action", metavar="ACTION", prog="claw lanes")
-    what.add_parser("status", parents=[common], help="what runs and waits")
-    what.add_parser("pause", parents=[common], help="start nothing new")
-    what.add_parser("resume", parents=[common], help="go on")
-    width = what.add_parser("width", parents=[common], help="how many runs at once")
-    width.add_argument("lane", metavar="LANE")
-    width.add_argument("width", metavar="N", type=_width, help="a number, or default")
-    drop = what.add_parser("drop", parents=[common], help="take a waiting message out")
-    drop.add_argument("run", metavar="RUN")
-    move = what.add_parser("move", parents=[common], help="another place for a waiting message")
-    move.add_argument("run", metavar="RUN")
-    move.add_argument("position", metavar="POS", type=int, help="0 is next")
-    tools = verbs.add_parser("tools", parents=[common], help="which tools an agent has, and why")
-    about = tools.add_subparsers(dest="action", required=True, metavar="ACTION", prog="claw tools")
-    shown = about.add_parser("list", parents=[common], help="all tools, and what was taken away")
-    one = about.add_parser("explain", parents=[common], help="the way of one tool")
-    one.add_argument("name", metavar="NAME")
-    for which in (shown, one):
-        which.add_argument("--agent", metavar="ID", help="default: the session's, else main")
-        which.add_argument("--session", metavar="KEY", help="default: the agent's main session")
-    return parser
 
 
 def _named(text: str) -> str:

@@ -24,6 +24,15 @@ class Always(Struct, frozen=True):
     matches: tuple[str, ...] = ()
     """Which of the last 100 commands these patterns would have matched."""
     notes: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
+    """Those of the patterns that are a program with exactly these arguments."""
+
+    def opens(self) -> tuple[str, ...]:
+        """What a rule would let through, a phrase each."""
+        return tuple(
+            pattern if pattern in self.exact else f"{pattern} with any arguments"
+            for pattern in self.patterns
+        )
 
 
 class Offer(Struct, frozen=True):
@@ -130,6 +139,7 @@ def approval_from(raw: Json) -> Approval:
             text(always, "refusal"),
             texts(always, "recentMatches"),
             texts(always, "notes"),
+            texts(always, "exact"),
         ),
         client=text(request, "client"),
         binding=text(request, "bindingId"),

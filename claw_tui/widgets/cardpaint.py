@@ -60,9 +60,20 @@ def part_lines(card: Approval, width: int, ink: Ink, *, details: bool) -> list[S
         out += _labelled("·", wrap(tame(text), width - LABEL - 1), ink, ink("muted"))
     if len(card.env) > 1:
         out += _labelled("ENV", [reveal_line(item) for item in card.env], ink, ink("warn"))
+    out += _always(card, width, ink)
     if details:
         out += _details(card, width, ink)
     return out
+
+
+def _always(card: Approval, width: int, ink: Ink) -> list[Strip]:
+    """What "always" would open, or why it is not there, in one line; `w` and details have all."""
+    always = card.always
+    if not always.patterns and not always.refusal:
+        return []
+    opens = ", ".join(map(reveal_line, always.opens()))
+    words = f"always: {opens}" if opens else f"no always: {line(always.refusal)}"
+    return _labelled("W", [clip(words, width - LABEL - 1)], ink, ink("muted"))
 
 
 def _segment(number: int, segment: Segment, width: int, ink: Ink) -> list[Strip]:

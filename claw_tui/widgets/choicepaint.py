@@ -87,7 +87,7 @@ def _grant(card: Approval, offer: Offer) -> Choice:
         _name(offer),
         f"{what:<14} {how_long}",
         f"Without asking: {offer.words}.",
-        (card.command,) if exact else card.always.patterns,
+        (card.command,) if exact else card.always.opens(),
         card.always.notes if not exact else (),
     )
 
@@ -103,6 +103,6 @@ def _rule(card: Approval) -> Choice:
         "rule",
         f"{'a rule':<14} for good, every session of this agent",
         f"From now on these run without asking, for agent {card.agent}:",
-        card.always.patterns,
+        card.always.opens(),
         (*card.always.notes, *seen),
     )

@@ -85,7 +85,9 @@ def test_always_shows_its_pattern_and_then_asks_no_more(
         say(terminal, "run: uname -s")
         terminal.wait_for("waits for you")
         open_queue(terminal)
-        decide(terminal, "w", "/usr/bin/uname")
+        decide(terminal, "w", "Allow more than once?")
+        terminal.send("jjjjj")  # from this command for 15 minutes to the rule
+        terminal.wait_for("From now on these run without asking")
         decide(terminal, "y", "nothing waits for you")
         back_to_typing(terminal)
         say(terminal, "run: uname -m")

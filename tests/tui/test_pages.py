@@ -244,7 +244,7 @@ async def test_rules_are_listed_and_one_key_takes_one_back(size: tuple[int, int]
         await c.settled()
         assert "nothing runs unasked" in c.screen_text()
         await c.press("u")
-        assert "no rule to take back" in c.screen_text()
+        assert "no rule or grant to take back" in c.screen_text()
 
 
 async def test_no_key_of_a_card_works_beside_the_queue() -> None:
