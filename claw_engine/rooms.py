@@ -247,6 +247,12 @@ class Rooms:
         with contextlib.suppress(ModelConfigError):  # the status says what is wrong with it
             await self.models.warm_up(self.models.resolve(self.settings()))
         self._tell_doubts()
+        for agent, why in (await self.box_desk.doubts()).items():
+            self._board.tell(
+                f"sandbox-broken-{agent}", "warn", f"Agent {agent} has no sandbox that works.",
+                text=f"Its commands do not run: {why}.", hint="claw doctor says what helps.",
+                sticky=True,
+            )  # fmt: skip
 
     async def workspace_tokens(self) -> Mapping[str, int]:
         """Estimated tokens of each workspace file; files of other agents carry their agent's id."""

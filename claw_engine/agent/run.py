@@ -265,7 +265,9 @@ class Execution:
             run.agent_id, ref.name, chosen.thinking, chosen.timezone, workdir,
             runtime.host, tuple((spec.name, tools.get(spec.name).summary) for spec in specs),
         )  # fmt: skip
-        prompt = await runtime.prompts.build(facts, run.session_key, chosen.limits, files)
+        prompt = await runtime.prompts.build(
+            facts, run.session_key, chosen.limits, files, chosen.workspace
+        )
         request = Request(
             model=ref,
             system=prompt.parts,

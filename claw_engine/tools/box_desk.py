@@ -5,6 +5,7 @@ Knows settings, boxes and session keys; no wire and no terminal.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,9 @@ from claw_engine.tools.standing import Entry, settings_of
 if TYPE_CHECKING:
     from claw_engine.config.sections.box import BoxSettings
     from claw_engine.config.settings import Settings
+
+
+log = logging.getLogger("claw.sandbox")
 
 
 class BoxDesk:
@@ -40,6 +44,22 @@ class BoxDesk:
     def agents(self) -> Mapping[str, BoxSettings]:
         """The sandbox settings of every agent, the default one first."""
         return boxes_of(self._settings())
+
+    async def doubts(self) -> Mapping[str, str]:
+        """Agents whose sandbox cannot be had, with the reason; what others got is logged."""
+        wrong = {}
+        for agent, wanted in self.agents().items():
+            if wanted.mode == "off":
+                continue
+            box = await self._boxes.of(
+                wanted, session_key=str(main_key(agent)), agent_id=agent,
+                workspace=self._workspace(agent),
+            )  # fmt: skip
+            if box.backend is None:
+                wrong[agent] = box.broken
+            else:
+                log.info("sandbox of agent %s (%s): %s", agent, wanted.mode, box.backend.value)
+        return wrong
 
     async def rows(self) -> Sequence[Mapping[str, object]]:
         """Every container we made, newest use first, with `running` null for one that is gone."""

@@ -217,6 +217,10 @@ async def test_demanded_and_impossible_runs_nothing(tmp_path: Path) -> None:
         found: Any = await operator.client.call("doctor.probes", {})
         failed = [row for row in found["probes"] if row["health"] == "fail"]
         assert any("no sandbox can be had" in row["text"] for row in failed)
+        status: Any = await operator.client.call("status", {})
+        words = "Agent main has no sandbox that works."
+        if words not in [notice["title"] for notice in status["notices"]]:
+            await operator.event("notice", lambda p: p["title"] == words)
 
 
 # ── an allowed command cannot allow the next one ────────────────────────────────────────────────

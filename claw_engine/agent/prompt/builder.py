@@ -75,11 +75,18 @@ class PromptBuilder:
             return None
 
     async def build(
-        self, facts: Facts, session_key: str, limits: Limits, files: Files | None = None
+        self,
+        facts: Facts,
+        session_key: str,
+        limits: Limits,
+        files: Files | None = None,
+        root: Path | None = None,
     ) -> SystemPrompt:
-        """The system prompt for a run in `facts.workspace`, which `prepare` has seen; `files` are
-        what `look` just saw."""
-        root = Path(facts.workspace)
+        """The system prompt for a run in `facts.workspace`; `files` are what `look` just saw.
+
+        `root` is the folder of the files, which `prepare` has seen: a sandbox calls it otherwise.
+        """
+        root = root or Path(facts.workspace)
         loaded = files
         if loaded is None:
             loaded = await self._disk.run(self._workspaces[root].load)

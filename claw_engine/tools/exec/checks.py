@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from claw_engine.sandbox.box import Box
@@ -38,3 +39,13 @@ def directory(workdir: object, workspace: Path, box: Box | None = None) -> str:
             f"({workspace})."
         )
     return text
+
+
+def time_limit(args: Mapping[str, object], default: float) -> float | None:
+    """Seconds; a call that asks for the background has no limit unless it names one."""
+    given = args.get("timeout")
+    if isinstance(given, (int, float)):
+        return given
+    if args.get("background") is True or "yieldMs" in args:
+        return None
+    return default

@@ -26,7 +26,7 @@ from claw_engine.tools.base import ToolContext, ToolError, ToolResult
 from claw_engine.tools.exec import env as environment
 from claw_engine.tools.exec import results, unanswered
 from claw_engine.tools.exec.boxed import Boxed
-from claw_engine.tools.exec.checks import directory, passable
+from claw_engine.tools.exec.checks import directory, passable, time_limit
 from claw_engine.tools.exec.confine import Confinement
 from claw_engine.tools.exec.hosts import Host, Where, where
 from claw_engine.tools.exec.job import Job, Ran
@@ -219,7 +219,8 @@ class ExecTool:
             base["TERM"] = TERMINAL_NAME
         env = {**base, **overrides, **marks}
         return Call(
-            command, cwd, str(ctx.workspace), env, overrides, _timeout(args, settings),
+            command, cwd, str(ctx.workspace), env, overrides,
+            time_limit(args, settings.tools.exec.timeout_sec),
             background=args.get("background") is True,
             yield_s=self._yield_s(args, settings),
             terminal=terminal,
@@ -237,16 +238,6 @@ class ExecTool:
         ms = given if isinstance(given, (int, float)) else settings.tools.exec.background_ms
         low, high = YIELD_RANGE_MS
         return min(max(ms, low), high) / 1000
-
-
-def _timeout(args: Mapping[str, object], settings: Settings) -> float | None:
-    """Seconds; a call that asks for the background has no limit unless it names one."""
-    given = args.get("timeout")
-    if isinstance(given, (int, float)):
-        return given
-    if args.get("background") is True or "yieldMs" in args:
-        return None
-    return settings.tools.exec.timeout_sec
 
 
 async def _clear(
