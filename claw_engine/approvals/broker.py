@@ -17,12 +17,7 @@ from msgspec.structs import replace
 from claw_engine.approvals import grants, records
 from claw_engine.approvals.answers import Answer, already, refuse
 from claw_engine.approvals.archive import REMEMBERED, Archive
-from claw_engine.approvals.errors import (
-    AlreadyKnown,
-    BrokerClosed,
-    JournalError,
-    UnknownApproval,
-)
+from claw_engine.approvals.errors import AlreadyKnown, BrokerClosed, JournalError, UnknownApproval
 from claw_engine.approvals.events import (
     ApprovalRan,
     ApprovalRequested,
@@ -79,8 +74,8 @@ class Broker:
             found = await self._world.disk.run(self._journal.open, REMEMBERED)
         except StateDiskError as error:
             raise JournalError(error.title, hint=error.hint) from error
-        left = [self._ended(r, Status.EXPIRED, None, "", "restart")
-                for r in found if r.status is Status.PENDING]  # fmt: skip
+        pending = (record for record in found if record.status is Status.PENDING)
+        left = [self._ended(record, Status.EXPIRED, None, "", "restart") for record in pending]
         if left:
             await self._write(*map(records.closed_line, left))
         ends = {record.id: record for record in left}
@@ -105,14 +100,16 @@ class Broker:
         timeout_ms: int | None = None,
         *,
         on_pending: Callable[[ApprovalRecord], None] | None = None,
+        by_grant: bool = True,
     ) -> Outcome:
         """Put a question and wait for its end, at most `timeout_ms` (default: the broker's).
 
-        A grant that covers it answers at once. `on_pending` is called once it is visible.
+        A grant that covers it answers at once, unless a person must (`by_grant` False).
+        `on_pending` is called once it is visible.
         Cancelling the wait closes the request with reason `cancelled`. Raises JournalError when
         it cannot be made durable and BrokerClosed after `close`: then nobody was asked.
         """
-        granted = await self.granted(ask)
+        granted = await self.granted(ask) if by_grant else None
         if granted is not None:
             return granted
         record = await self.open(ask, timeout_ms)

@@ -96,7 +96,9 @@ async def ask_operator(ctx: ToolContext, ask: ApprovalAsk) -> Outcome:
         granted = None if ctx.external else await ctx.approvals.granted(ask)
         if granted is None:
             async with ctx.operator_wait():
-                granted = await ctx.approvals.request(ask, on_pending=ctx.on_approval)
+                granted = await ctx.approvals.request(
+                    ask, on_pending=ctx.on_approval, by_grant=False
+                )
         outcome = granted
     except ToolError:
         raise

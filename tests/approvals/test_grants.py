@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -214,6 +215,15 @@ async def test_a_granted_command_asks_nobody_and_each_use_is_in_the_history(desk
     assert [(r.grant, r.by, r.ran) for r in await after.history(5)] == [
         (held.id, "grant", {"exitCode": 0}), (held.id, "console", None),
     ]  # fmt: skip
+
+
+async def test_a_grant_does_not_answer_where_a_person_must(desk: Desk) -> None:
+    await allowed(desk, EXACT)
+    asked = asyncio.create_task(desk.broker.request(ask(), by_grant=False))
+    record = await desk.asked.get()
+    assert not asked.done()
+    await desk.broker.resolve(record.id, Decision.DENY, "console")
+    assert (await asked).by == "console"
 
 
 async def test_a_grant_survives_a_restart_and_ends_in_time(desk: Desk) -> None:
