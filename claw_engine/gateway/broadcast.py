@@ -16,6 +16,7 @@ from claw_engine.approvals.model import ApprovalRecord, Status
 from claw_engine.approvals.wire import record_to_wire
 from claw_engine.events import Event, EventBus, Notice, Resync, Subscription
 from claw_engine.gateway.approval4 import as_protocol4
+from claw_engine.gateway.pace import Pacer
 from claw_engine.gateway.peer import Peer
 from claw_engine.gateway.throttle import Throttle
 from claw_engine.gateway.translate import CHAT_DELTA_MS, ChatTranslator, trace_event
@@ -48,7 +49,9 @@ class Broadcaster:
         self._lanes_payload = lanes_payload
         self._tick_s = tick_s
         self._peers: dict[str, Peer] = {}
+        self._token_readers: set[str] = set()
         self._translator = ChatTranslator()
+        self._pacer = Pacer(clock, self.send)
         self._told_lanes: Mapping[str, object] | None = None
         self._changed: set[str] = set()
         self._lanes = Throttle(clock, LANES_S, self._tell_lanes)
@@ -79,6 +82,7 @@ class Broadcaster:
         for timer in (self._tick, self._chat_timer):
             if timer is not None:
                 timer.cancel()
+        self._pacer.cancel()
         self._lanes.cancel()
         self._sessions.cancel()
         if self._task is not None:
@@ -99,9 +103,12 @@ class Broadcaster:
 
     def add(self, peer: Peer) -> None:
         self._peers[peer.conn_id] = peer
+        if peer.wants(_TOKENS):
+            self._token_readers.add(peer.conn_id)
 
     def remove(self, peer: Peer) -> None:
         self._peers.pop(peer.conn_id, None)
+        self._token_readers.discard(peer.conn_id)
 
     def send(self, event: WireEvent) -> None:
         """Offer an event to every peer that wants it. One peer's failure is that peer's."""
@@ -125,6 +132,7 @@ class Broadcaster:
             case Resync():
                 log.warning("broadcast mailbox overflowed: dropped=%d", event.dropped)
                 self._translator.forget()
+                self._pacer.forget()
                 for peer in self._peers.values():
                     peer.outbox.lose()
                 self.send(WireEvent("tick", {"ts": self._clock.now_ms()}))
@@ -140,7 +148,7 @@ class Broadcaster:
             case "approval":
                 record = getattr(event, "record", None)
                 if isinstance(record, ApprovalRecord):
-                    self.send(approval_event(record))
+                    self._pacer.put(approval_event(record))
             case "run" | "lanes":
                 self._lanes.poke()
                 key = getattr(event, "session_key", None)
@@ -151,10 +159,11 @@ class Broadcaster:
                 self._session_changed(str(key) for key in keys)
 
     def _trace(self, event: TraceEvent) -> None:
-        tokens = any(peer.wants(_TOKENS) for peer in self._peers.values())
-        self.send(trace_event(event))
-        for wire in self._translator.feed(event, tokens=tokens):
-            self.send(wire)
+        # Once for each token: nothing here may grow with clients that do not care.
+        if any(peer.follows_trace for peer in self._peers.values()):
+            self.send(trace_event(event))
+        for wire in self._translator.feed(event, tokens=bool(self._token_readers)):
+            self._pacer.put(wire)
         if event.kind is TraceKind.RUN_ENDED:
             for peer in self._peers.values():
                 peer.forget_run(event.run_id)
@@ -164,7 +173,7 @@ class Broadcaster:
     def _flush_chat(self) -> None:
         self._chat_timer = None
         for wire in self._translator.flush(self._clock.now_ms()):
-            self.send(wire)
+            self._pacer.put(wire)
         if self._translator.behind:
             self._chat_timer = self._clock.call_later(CHAT_DELTA_MS / 1000, self._flush_chat)
 

@@ -61,6 +61,11 @@ class Peer:
         self._trace_sessions: set[str] = set()
         self._runs: set[str] = set()
 
+    @property
+    def follows_trace(self) -> bool:
+        """Whether it follows the trace of anything."""
+        return self._trace_all or bool(self._trace_sessions)
+
     def follow_trace(self, session_key: str | None) -> None:
         """Follow the trace of one session, or of all (None)."""
         if session_key is None:
