@@ -21,12 +21,20 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from claw_engine.approvals.model import Decision
-from claw_engine.tools.base import ToolResult
+from claw_engine.tools.base import ToolContext, ToolResult
 from claw_engine.world import RealClock, RealDisk, RealIds, RealSpawn, World
 from tests.tools.desk import BASE, Desk
 
 CALIBRATION = 5
 """Unswapped runs that tell how long a run takes from the yes to its end."""
+
+
+class Racers(Desk):
+    """A desk whose runs have names of their own: what is stopped is found by that name, and
+    another harness on this machine may be stopping its own."""
+
+    def context(self, call_id: str = "call-1") -> ToolContext:
+        return replace(super().context(call_id), run_id=f"race-{os.getpid()}-{id(self)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +85,7 @@ def run(root: Path, swap: Swap, count: int, seed: int = 1) -> Found:
 async def race(root: Path, swap: Swap, count: int, seed: int = 1) -> Found:
     disk = RealDisk()
     root.mkdir(parents=True, exist_ok=True)
-    desk = Desk(root.resolve(), World(RealClock(), RealIds(), disk, RealSpawn()))
+    desk = Racers(root.resolve(), World(RealClock(), RealIds(), disk, RealSpawn()))
     await desk.broker.start()
     await desk.rules.load()
     found, rng = Found(swap.name, count), random.Random(seed)

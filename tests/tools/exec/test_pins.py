@@ -10,12 +10,20 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from bench.approvals.races import Racers
 from claw_engine.approvals.evaluate import Answer, Verdict
+from claw_engine.approvals.model import Decision
+from claw_engine.sandbox.keeper import Keeper, Wishes
 from claw_engine.tools.exec import pinned
+from claw_engine.tools.exec.confine import Confinement
 from claw_engine.tools.exec.pins import Start, by_person, by_rules
+from claw_engine.tools.exec.tool import ExecTool
+from claw_engine.tools.registry import ToolRegistry
+from claw_engine.world import RealClock, RealDisk, RealIds, RealSpawn, World
 from tests.approvals.conftest import Box, box
 
 __all__ = ["box"]
@@ -238,3 +246,37 @@ def test_what_runs_unasked_is_not_steered(box: Box) -> None:
     env = {**box.env, "GIT_SSH_COMMAND": "x", "LANG": "C"}
     start = by_rules(verdict, env, box.fs, fixed_cwd=False)
     assert ran(box, start).stdout == f"{os.uname().sysname}\nnone C\n"
+
+
+# Behind the walls
+
+
+@pytest.mark.parametrize("backend", ["bwrap", "landlock"])
+async def test_the_last_check_works_in_the_sandbox(tmp_path: Path, backend: str) -> None:
+    disk = RealDisk()
+    desk = Racers(tmp_path, World(RealClock(), RealIds(), disk, RealSpawn()))
+    await desk.broker.start()
+    keeper = Keeper(desk.world, desk.state.root, dict(os.environ), Wishes(backend=backend))
+    await keeper.check()
+    if not keeper.confines:
+        pytest.skip(f"no {backend} here")
+    desk.registry = ToolRegistry([ExecTool(confinement=Confinement(keeper))])
+    job = desk.workspace / "job"
+    job.mkdir()
+    (job / "s.sh").write_text('echo "$0 $1"\n')
+    (job / "x").write_text('#!/bin/sh\necho "$0"\n')
+    (job / "x").chmod(0o755)
+    shutil.copy("/bin/echo", job / "mine")
+    (job / "p.py").write_text("import sys\nprint(sys.argv)\n")
+    wanted = {
+        "sh s.sh 1": "s.sh 1", "./x": f"{job}/./x", "./mine E": "E", "sh s.sh 1 | cat": "s.sh 1",
+        f"{sys.executable} p.py 2": "['p.py', '2']",
+    }  # fmt: skip
+    for command, said_there in wanted.items():
+        result, record = await desk.answered(
+            Decision.ALLOW_ONCE, "exec", command=command, workdir=str(job)
+        )
+        assert (result.text, record.ask.sandbox) == (said_there, backend), command
+    await desk.table.close()
+    await desk.broker.close()
+    disk.close()
