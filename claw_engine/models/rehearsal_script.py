@@ -74,6 +74,7 @@ _LONG = late(r"^(\d+)(?:\s+(\d+(?:\.\d+)?))?(?:\s*/s)?$")
 _NO_OUTPUT = "(no output)"  # what an empty result reads as on its way to a model
 _SHOWN_LINES = 3
 _SHOWN_CHARS = 200
+_MARKS = late(r"\A\[\[outside [^\n]*\n|\n\[\[/outside [0-9a-f]+\]\]\Z")
 
 
 def script(request: Request) -> tuple[Step, ...]:
@@ -197,9 +198,8 @@ def _label(tool: str, arguments: str) -> str:
 
 
 def _sentence(label: str, turn: Turn) -> str:
-    # What stands around a result (marks of the engine) is not the tool's.
-    own = [part.text for part in turn.parts if part.kind is PartKind.TOOL_RESULT]
-    text = "\n".join(own).strip()
+    # The engine's marks around a result are not the tool's words.
+    text = _MARKS.sub("", "\n".join(part.text for part in turn.parts)).strip()
     lines = [] if text == _NO_OUTPUT else text.splitlines()
     excerpt = " / ".join(line.strip() for line in lines[:_SHOWN_LINES] if line.strip())
     if len(excerpt) > _SHOWN_CHARS:

@@ -143,7 +143,7 @@ async def test_malformed_arguments_never_run_and_are_replayed_as_an_object(
     call, result = model.requests[1].turns[-2:]
     assert call.tool_calls[0].arguments.text == "{}"
     assert result.is_error
-    assert "argument" in result.parts[1].text
+    assert "argument" in result.parts[0].text
 
 
 async def test_a_call_cut_by_the_length_limit_is_not_run(bench: MakeBench) -> None:

@@ -112,5 +112,8 @@ async def test_very_long_output_is_kept_whole_in_the_transcript_up_to_its_limit(
     await b.until(END, run)
     (result,) = [m for m in await b.messages() if isinstance(m, ToolResultMessage)]
     assert 400_000 <= len(text_of(result)) < 400_200
-    sent = model.requests[1].turns[-1].parts[1].text
-    assert len(sent) == 16_000  # half a character per token of the 32,000 window
+    sent = model.requests[1].turns[-1].parts[0].text
+    opening, _, closing = sent.partition("\n")[0], "", sent.rpartition("\n")[2]
+    assert (
+        len(sent) - len(opening) - len(closing) - 2 == 16_000
+    )  # half a character per token of the 32,000 window

@@ -15,7 +15,6 @@ from hashlib import blake2b
 from msgspec.structs import replace
 
 from claw_engine.models.base import Turn
-from claw_engine.parts import Part, PartKind
 from claw_engine.patterns import late
 
 OWN_SOURCE = "repair"
@@ -85,12 +84,13 @@ class Fencer:
     def _fenced(self, turn: Turn) -> Turn:
         if not turn.parts or turn.parts[0].source == OWN_SOURCE:
             return turn
-        first = turn.parts[0]
-        mark = self._id(first.id)
-        body = tuple(_defused(part) for part in turn.parts)
-        opening = _mark(f"{first.id}:open", _opening(mark, first.name))
-        closing = _mark(f"{first.id}:close", _closing(mark))
-        return replace(turn, parts=(opening, *body, closing))
+        # Part of the result, not parts of their own: a request has hundreds of results.
+        texts = [defuse(part.text) for part in turn.parts]
+        mark = self._id(turn.parts[0].id)
+        texts[0] = f"{_opening(mark, turn.parts[0].name)}\n{texts[0]}"
+        texts[-1] = f"{texts[-1]}\n{_closing(mark)}"
+        parts = (replace(part, text=text) for part, text in zip(turn.parts, texts, strict=True))
+        return replace(turn, parts=tuple(parts))
 
     def _id(self, place: str) -> str:
         made = blake2b(place.encode("utf-8", "replace"), digest_size=_ID_BYTES, key=self._key)
@@ -102,15 +102,6 @@ def defuse(text: str) -> str:
     if "[" not in text and text.isascii():
         return text
     return _LOOKALIKE.sub(lambda found: f"[.[{'/' if found[1] else ''}outside", text)
-
-
-def _defused(part: Part) -> Part:
-    text = defuse(part.text)
-    return part if text is part.text else replace(part, text=text)
-
-
-def _mark(id_: str, text: str) -> Part:
-    return Part(id_, PartKind.SECTION, "section:Outside text", text, "fence")
 
 
 def _opening(mark: str, origin: str) -> str:
