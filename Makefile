@@ -34,7 +34,7 @@ test: $(VENV)/.dev ## the whole suite, with a seeded slice of the long harnesses
 	$(BIN)/python -m pytest -q -n $(JOBS) $(ALONE:%=--ignore=%)
 	$(BIN)/python -m pytest -q $(ALONE)
 
-soak: $(VENV)/.dev ## the long harnesses in full; writes bench/soak.json
+soak: $(VENV)/.dev ## the long harnesses in full; writes bench/results/soak.json
 	$(BIN)/python -m bench.soak
 
 check: $(VENV)/.dev format lint types contracts test ## what CI runs

@@ -1,9 +1,10 @@
-"""Run the long harnesses and write bench/soak.json; exit code 1 when a promise was broken.
+"""Run the long harnesses and write bench/results/soak.json; exit code 1 when a promise was broken.
 
 python -m bench.soak                         all of it
 python -m bench.soak --only kill --seeds 17  one seed of one harness again
 python -m bench.soak --keep DIR              keep the directories of failures
 python -m bench.soak --share 0.02            a slice, as `make test` takes it
+python -m bench.soak --join A.json B.json    one report of harnesses run side by side
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import asyncio
 import itertools
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -24,17 +26,21 @@ from bench.soak.report import Failure, Report
 KILLS = 400
 POWER_CUTS = 500
 RECORDINGS = 10
-RESULT = Path(__file__).parents[1] / "soak.json"
+RESULT = Path(__file__).parents[1] / "results" / "soak.json"
 HARNESSES = ("kill", "power", "disk")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = _arguments(argv)
+    if args.join:
+        Report.joined(args.join).write(args.out)
+        return 0
     if args.keep is not None:
         args.keep.mkdir(parents=True, exist_ok=True)
     report = Report(
         datetime.now(UTC).isoformat(timespec="seconds"),
         " ".join(f"{value:.2f}" for value in os.getloadavg()),
+        _commit(),
     )
     for name in HARNESSES if args.only is None else (args.only,):
         began = time.monotonic()
@@ -119,6 +125,17 @@ class _Progress:
             _say(f"{self._name}: {done} of {self._of}")
 
 
+def _commit() -> str:
+    """The commit the code stands at, with a mark when it was changed since; "" without git."""
+    command = ("git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True, cwd=Path(__file__).parent
+        ).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
@@ -128,6 +145,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--only", choices=HARNESSES)
     parser.add_argument("--seeds", type=int, nargs="*", default=[])
+    parser.add_argument("--join", type=Path, nargs="+", default=[])
     parser.add_argument("--share", type=float, default=1.0, help="part of the whole, 0 to 1")
     parser.add_argument("--jobs", type=int, default=2, help="engines at a time while killing")
     parser.add_argument("--keep", type=Path, help="where directories of failures are kept")
