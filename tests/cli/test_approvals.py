@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,10 @@ from claw_engine.cli.__main__ import main
 from claw_engine.engine import Engine
 from tests.cli.test_verbs import Said
 from tests.support.engines import Operator, engine_on
+
+
+def is_about(approval_id: str, payload: Any) -> bool:
+    return bool(payload["id"] == approval_id)
 
 
 class Terminal:
@@ -82,7 +87,7 @@ async def test_several_at_once_and_what_could_not_be_decided(
             for one in ids
         ]
         for one in ids:
-            await person.event("exec.approval.requested", lambda p, one=one: p["id"] == one)
+            await person.event("exec.approval.requested", partial(is_about, one))
         said = await terminal.claw("deny", "aaa1", "bbb", "zzz", "--reason", "no")
         assert said.code == 1
         assert said.out.splitlines() == [
