@@ -12,6 +12,7 @@ import logging
 import os
 import stat
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,12 +21,12 @@ from msgspec.structs import replace
 from claw_engine.errors import ClawError
 from claw_engine.sandbox.base import Probe, Scope, Wrapped
 from claw_engine.sandbox.box import Backend, Box, WorkspaceAccess, box_of
-from claw_engine.sandbox.containers import Containers
 from claw_engine.sandbox.keeper import ConfinementBroken, Keeper
 from claw_engine.world import World
 
 if TYPE_CHECKING:
     from claw_engine.config.sections.box import BoxSettings
+    from claw_engine.sandbox.containers import Containers
 
 log = logging.getLogger("claw.sandbox")
 
@@ -56,8 +57,15 @@ class Boxes:
         self._world = world
         self._state = os.path.realpath(state_root)
         self.keeper = keeper
-        self.containers = Containers(world, state_root, env)
+        self._root, self._env = state_root, env
         self._answers: dict[tuple[str, str], tuple[float, Probe]] = {}
+
+    @cached_property
+    def containers(self) -> Containers:
+        """The containers; most engines never have one."""
+        from claw_engine.sandbox.containers import Containers  # not at every start
+
+        return Containers(self._world, self._root, self._env)
 
     async def of(
         self, settings: BoxSettings, *, session_key: str, agent_id: str, workspace: Path
