@@ -7,14 +7,18 @@ them as they are. Knows no particular tool and no particular hook.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from claw_engine.agent.ports import ToolBox
 from claw_engine.tools.base import Tool, ToolError, ToolResult
 from claw_engine.tools.hooks import Action, Before, CallEvent, ResultEvent, Tell
-from claw_engine.tools.loops import Finding, LoopGuard, LoopRules
+from claw_engine.tools.loops import Finding, LoopGuard, LoopRules, rules_of
+from claw_engine.tools.policy.steps import agent_tools
+
+if TYPE_CHECKING:
+    from claw_engine.config.settings import Settings
 
 
 class Hooks(Protocol):
@@ -41,6 +45,13 @@ class Caller(Struct, frozen=True):
     agent_id: str
     session_key: str
     run_id: str
+
+
+def loop_rules(settings: Settings, agent_id: str) -> LoopRules:
+    """The loop detector's thresholds for an agent."""
+    own = agent_tools(settings, agent_id)
+    shared = settings.tools.loop_detection
+    return rules_of(shared, own[1].loop_detection if own is not None else None)
 
 
 class CallChecks:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from claw_engine.agent.ask import Asker
-from claw_engine.agent.checks import CallChecks, Caller, Hooks
+from claw_engine.agent.checks import CallChecks, Caller, Hooks, loop_rules
 from claw_engine.agent.context.hygiene import TurnCache, turns_of
 from claw_engine.agent.context.tokens import CHARS_PER_TOKEN
 from claw_engine.agent.loop import Loop
@@ -61,9 +61,8 @@ from claw_engine.runs import AbortReason, Run, RunState
 from claw_engine.sandbox.box import Standing
 from claw_engine.storage.errors import StateDiskFull, disk_error
 from claw_engine.tools.base import ToolContext, guarded
-from claw_engine.tools.loops import LoopGuard, rules_of
+from claw_engine.tools.loops import LoopGuard
 from claw_engine.tools.policy.circumstances import circumstances, external_origin
-from claw_engine.tools.policy.steps import agent_tools
 from claw_engine.world import World
 
 if TYPE_CHECKING:
@@ -279,8 +278,7 @@ class Execution:
         )
         parking = Parking(self._place, steps, stopwatch, claim)
         asker = Asker(deps.models.model(ref), steps, self._clock, runtime.book)
-        own = agent_tools(settings, run.agent_id)
-        rules = rules_of(settings.tools.loop_detection, own[1].loop_detection if own else None)
+        rules = loop_rules(settings, run.agent_id)
         caller = Caller(run.agent_id, run.session_key, run.id)
         checks = CallChecks(caller, tools, steps.notice, runtime.loops, rules, deps.hooks)
         calls = ToolRound(

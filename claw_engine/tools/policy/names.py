@@ -6,11 +6,9 @@ does not have (yet): a list that speaks of them is no mistake.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from fnmatch import translate
 from functools import lru_cache
-from re import Pattern
-from re import compile as compile_pattern
 
 from msgspec import Struct
 
@@ -148,10 +146,8 @@ def matches(pattern: str, name: str) -> bool:
 
 
 @lru_cache(maxsize=512)
-def _compiled(pattern: str) -> Pattern[str]:
-    # fnmatch knows more than `*`: its other signs stand for themselves here.
-    plain = pattern.replace("[", "[[]").replace("?", "[?]")
-    return compile_pattern(translate(plain))
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, pattern.split("*"))) + r"\Z", re.S)
 
 
 def profile_tools(profile: str) -> tuple[str, ...]:
