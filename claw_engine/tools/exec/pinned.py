@@ -1,7 +1,7 @@
 """Makes the last check and becomes the command. Started as a program of its own:
 
     python -I -S pinned.py [--cwd DEV:INO:PATH] [--file DEV:INO:SHA256:PATH]… [--known PATH]…
-        [--at INDEX] -- COMMAND…
+        [--absent PATH]… [--at INDEX] -- COMMAND…
 
 Standard library only, and little of it. What it has checked it hands on by descriptor, so that
 nothing can be put in its place any more: a program is executed from the file that was read, a
@@ -222,6 +222,8 @@ def _run(arguments: list[str]) -> int:
         elif option == "--file":
             dev, ino, digest, path = value.split(":", 3)
             files[path] = File(path, int(dev), int(ino), digest)
+        elif option == "--absent" and os.path.lexists(value):
+            raise Changed(f"{value} was not there")
     at = int(next((value for option, value in pairs if option == "--at"), "0"))
     known = {SHELL, *(value for option, value in pairs if option == "--known")}
     target: int | str = command[0]

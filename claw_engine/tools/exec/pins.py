@@ -17,6 +17,7 @@ from claw_engine.approvals.environment import for_unasked
 from claw_engine.approvals.evaluate import SHELL, Verdict
 from claw_engine.approvals.fsview import FsView
 from claw_engine.approvals.model import Binding, BoundFile
+from claw_engine.approvals.resolve import DEFAULT_PATH
 from claw_engine.approvals.wrappers import unwrap
 from claw_engine.tools.exec.pinned import PARTIAL
 
@@ -53,19 +54,30 @@ def by_person(verdict: Verdict, env: Mapping[str, str], fs: FsView, *, fixed_cwd
     words = verdict.literal_argv or verdict.enforced_argv
     argv = words or (SHELL, "-c", verdict.binding.command)
     text = words is None or len(verdict.segments) > 1
-    return Start(_pinned(argv, verdict.binding, fs, fixed_cwd=fixed_cwd, text=text), env)
+    absent = _absent(verdict.binding.files, env.get("PATH", DEFAULT_PATH), fs) if not words else ()
+    told = _pinned(argv, verdict.binding, fs, fixed_cwd=fixed_cwd, text=text, absent=absent)
+    return Start(told, env)
 
 
 def _pinned(
-    argv: Sequence[str], binding: Binding, fs: FsView, *, fixed_cwd: bool, text: bool
+    argv: Sequence[str],
+    binding: Binding,
+    fs: FsView,
+    *,
+    fixed_cwd: bool,
+    text: bool,
+    absent: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """`argv` behind the last check, or as it is when nothing of it can change any more.
 
     `fixed_cwd` says that nothing can put another directory in the place of `binding.cwd`; `text`
-    that a shell reads the command, so files cannot be handed over by descriptor.
+    that a shell reads the command, so files cannot be handed over by descriptor. Nothing may be at
+    the paths of `absent`.
     """
     options = list(_files(binding.files, fs))
-    if "--file" not in options and fixed_cwd:
+    for path in absent:
+        options += ("--absent", path)
+    if "--file" not in options and not absent and fixed_cwd:
         return tuple(argv)
     dev, ino = binding.cwd_id
     at = -1 if text else unwrap(tuple(argv)).programs[-1]
@@ -87,3 +99,15 @@ def _files(files: tuple[BoundFile, ...], fs: FsView) -> Iterator[str]:
         else:
             digest = bound.sha256.replace("partial:", PARTIAL)
             yield from ("--file", f"{bound.dev}:{bound.ino}:{digest}:{bound.path}")
+
+
+def _absent(files: tuple[BoundFile, ...], search: str, fs: FsView) -> tuple[str, ...]:
+    """Where a shell would look before it finds these programs, and the agent could put one."""
+    folders = [folder for folder in search.split(":") if folder]
+    found: dict[str, None] = {}
+    for file in files:
+        folder, _, name = file.path.rpartition("/")
+        if folder in folders:
+            before = folders[: folders.index(folder)]
+            found |= dict.fromkeys(f"{one}/{name}" for one in before if fs.writable_folder(one))
+    return tuple(found)

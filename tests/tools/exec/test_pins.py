@@ -61,7 +61,8 @@ def test_nothing_changeable_starts_as_it_is(box: Box) -> None:
 
 
 def test_text_that_needs_a_shell_goes_to_one(box: Box) -> None:
-    start = by_person(box.decide("echo $HOME > x"), box.env, box.fs, fixed_cwd=True)
+    env = {"PATH": "/usr/bin:/bin"}
+    start = by_person(box.decide("echo $HOME > x"), env, box.fs, fixed_cwd=True)
     assert start.argv == ("/bin/sh", "-c", "echo $HOME > x")
 
 
@@ -205,6 +206,16 @@ def test_a_script_that_appears_after_the_question_does_not_run(box: Box) -> None
     (box.cwd / "later.sh").write_text("echo B\n")
     done = ran(box, start)
     assert (done.returncode, done.stdout) == (pinned.CHANGED, "")
+
+
+def test_a_program_planted_on_path_is_seen_in_text_for_a_shell_too(box: Box) -> None:
+    start = approved(box, "uname > out; sh -c 'id -u'")
+    assert ran(box, start).returncode == 0
+    for name in ("uname", "id"):
+        planted = box.program(f"bin/{name}", "#!/bin/sh\necho B\n")
+        done = ran(box, start)
+        assert (done.returncode, done.stdout) == (pinned.CHANGED, "")
+        planted.unlink()
 
 
 def test_a_first_line_leads_to_what_it_led_to(box: Box) -> None:
