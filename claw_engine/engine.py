@@ -34,6 +34,9 @@ from claw_engine.logs import Logs, level_number, start_logs
 from claw_engine.notices import NoticeBoard, problem_notices
 from claw_engine.paths import StateDir
 from claw_engine.protocol.names import ALL_SCOPES, Scope
+from claw_engine.reloading import Reloading
+from claw_engine.restarts import DRAIN_S as RESTART_DRAIN_S
+from claw_engine.restarts import EXPECTED_MS, Restarts, quiet, take_note
 from claw_engine.rooms import Rooms
 from claw_engine.storage.locks import Lock
 from claw_engine.tenancy import EngineHeld, ForeignState, move_in
@@ -53,7 +56,8 @@ DRAIN_S = 2.0
 class Engine:
     """One engine on one state directory. `env` is the process environment; it is not changed.
 
-    With `listen` it opens the network port: `port`, else as configured.
+    With `listen` it opens the network port: `port`, else as configured. With `restarts` there is
+    somebody who starts the next engine when this one ends for a restart (`restarting`).
     """
 
     def __init__(
@@ -66,6 +70,7 @@ class Engine:
         drain_s: float = DRAIN_S,
         listen: bool = False,
         port: int | None = None,
+        restarts: Restarts | None = None,
     ) -> None:
         self.state = StateDir(state_dir.absolute())
         self.env = dict(os.environ if env is None else env)
@@ -75,6 +80,9 @@ class Engine:
         self._drain_s = drain_s
         self._listen = listen
         self._named_port = port
+        self._restarts = restarts
+        self.restarting = False
+        """Whether it ends, or has ended, so that the next one starts."""
         self._lock: Lock | None = None
         self._logs: Logs | None = None
         self._started_ms = self._world.clock.now_ms()
@@ -128,12 +136,18 @@ class Engine:
             settings=lambda: self._config.settings.gateway,
         )  # fmt: skip
         self.listening = Listening(
-            world, self.gateway.port, self._config, self.board, needed=self._mode == "headless"
+            world,
+            self.gateway.port,
+            self._config,
+            self.board,
+            self.apply,
+            needed=self._mode == "headless",
         )
+        self.reloading = Reloading(self)
         self._housekeeping = Housekeeping(self)
 
         self._close.push_async_callback(self._rooms.close)
-        self._close.push_async_callback(self.gateway.close, "gateway stopping")
+        self._close.push_async_callback(self._say_goodbye)
         self.gateway.start()
         for notice in problem_notices(loaded):
             self.board.publish(notice)
@@ -157,6 +171,24 @@ class Engine:
             os.getpid(), self._mode, state.root, self.door_path, self.port,
         )  # fmt: skip
         self.listening.start()
+        await self._tell_note()
+        if self._restarts is not None:
+            self._close.callback(self._restarts.detach)
+            self._restarts.attach(self._rooms.runs, self._bus, self._end_for_restart)
+
+    async def _tell_note(self) -> None:
+        """Say why the engine before this one ended, if it left word."""
+        note = await self._world.disk.run(take_note, self._world.disk, self.state.restart_note)
+        if note is not None:
+            said = str(note.get("message") or "")
+            self.board.tell("restarted", "info", "The engine has restarted.", text=said)
+            log.info("restarted: kind=%s message=%s", note.get("kind"), said)
+
+    async def _say_goodbye(self) -> None:
+        if self.restarting:
+            await self.gateway.close("gateway restarting", EXPECTED_MS)
+        else:
+            await self.gateway.close("gateway stopping")
 
     async def _undo(self) -> None:
         """Close in reverse what a failed start has opened: recovered runs may go on already."""
@@ -173,7 +205,13 @@ class Engine:
         log.info("engine stop: mode=%s", self._mode)
         try:
             # The order of the house: intake, drain, abort, clients, writers, lock.
-            await self._rooms.stop(self._drain_s)
+            if self.restarting:
+                # What has not begun waits for the next engine, in the journal.
+                self._rooms.lanes.pause()
+                await quiet(self._rooms.runs, self._bus, self._world.clock, RESTART_DRAIN_S)
+                await self._rooms.stop(0.0)
+            else:
+                await self._rooms.stop(self._drain_s)
             await self._close.aclose()
         finally:
             self._release()
@@ -264,6 +302,22 @@ class Engine:
     def stop(self, when: Literal["now", "idle"] = "now") -> None:
         """Ask the engine to stop; returns at once."""
         (self._stopping if when == "now" else self._idle_wanted).set()
+
+    @property
+    def restartable(self) -> bool:
+        """Whether somebody starts the next engine in this process."""
+        return self._restarts is not None
+
+    def restart(self, reason: str, delay_ms: int = 0) -> Mapping[str, object]:
+        """Restart in this process once runs have had their time; what becomes of it."""
+        if self._restarts is None:
+            return {"ok": False, "reason": "this engine belongs to a console: restart that"}
+        return self._restarts.request(reason, delay_ms)
+
+    def _end_for_restart(self, reason: str) -> None:
+        log.info("restarting: %s", reason)
+        self.restarting = True
+        self._stopping.set()
 
     # ── what housekeeping works on ──────────────────────────────────────────────────────────
 

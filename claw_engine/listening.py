@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from claw_engine.config.load import ConfigStore
+from claw_engine.config.settings import Settings
 from claw_engine.errors import ClawError
 from claw_engine.gateway.port import Port
 from claw_engine.gateway.web.bind import PortError
@@ -24,11 +26,22 @@ TOKEN_PATH = ("gateway", "auth", "token")
 
 
 class Listening:
-    """Use: `bind(named)`, `start()`, …, `await stop()`. `needed`: no engine without the port."""
+    """Use: `bind(named)`, `start()`, …, `await stop()`.
+
+    `apply` puts a changed configuration in force. `needed`: no engine without the port.
+    """
 
     def __init__(
-        self, world: World, port: Port, config: ConfigStore, board: NoticeBoard, *, needed: bool
+        self,
+        world: World,
+        port: Port,
+        config: ConfigStore,
+        board: NoticeBoard,
+        apply: Callable[[Settings], None],
+        *,
+        needed: bool,
     ) -> None:
+        self._apply = apply
         self._world = world
         self._port = port
         self._config = config
@@ -81,7 +94,8 @@ class Listening:
         if secrets.mode != "token" or secrets.shared:
             return
         token = self._world.ids.token(TOKEN_BYTES)
-        await self._config.put(TOKEN_PATH, token)
+        changed = await self._config.put(TOKEN_PATH, token)
+        self._apply(changed.loaded.settings)  # the log must not tell it
         self._board.tell(
             "port-token", "info", "A token for the gateway's port was made.",
             text=f"It stands in {self._config.path} under gateway.auth.token.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -29,6 +30,8 @@ from claw_engine.gateway.wire_events import OVERHEAD, Audience, Delivery, WireEv
 from claw_engine.paths import StateDir
 from claw_engine.protocol.names import DEFAULT_SESSION, Scope, allows
 from claw_engine.world import World
+
+log = logging.getLogger(__name__)
 
 PORT_HARD_LIMIT = 50 * 1024 * 1024
 """Bytes that may wait for a client of the port (gateway digest §1.1)."""
@@ -97,13 +100,17 @@ class Gateway:
         limit = peer.outbox.hard_limit
         return hello(peer.conn_id, who, version, features, snapshot, uptime, limit)
 
-    async def close(self, reason: str) -> None:
-        """Tell the clients why, let them have their last words, remove the socket."""
-        await self.broadcaster.stop(reason)
+    async def close(self, reason: str, expected_ms: int | None = None) -> None:
+        """Tell the clients why and, of a restart, how long; let them have their last words, remove
+        the socket."""
+        await self.broadcaster.stop(reason, expected_ms)
         for task in list(self._tasks):
             task.cancel()
-        await asyncio.gather(self.door.close(), self.port.close(), *self._tasks,
-                             return_exceptions=True)  # fmt: skip
+        done = await asyncio.gather(self.door.close(), self.port.close(), return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for error in done:
+            if isinstance(error, Exception):
+                log.error("a door did not close: %r", error)
 
     # ── what a client of the port is told at once ───────────────────────────────────────────
 
