@@ -15,6 +15,7 @@ from claw_engine.messages import (
     AssistantMessage,
     Message,
     TextBlock,
+    ToolResultMessage,
     UserMessage,
     block_from_json,
     message_from_json,
@@ -143,6 +144,11 @@ def parse(data: bytes) -> Iterator[tuple[int, int, Json | str]]:
 def has_assistant(entry: Entry) -> bool:
     """Whether this entry makes OpenClaw keep the file (it empties one without an answer)."""
     return isinstance(entry.message, AssistantMessage)
+
+
+def worth_fsync(entry: Entry) -> bool:
+    """Whether the entry must survive a power cut at once."""
+    return has_assistant(entry) or isinstance(entry.message, ToolResultMessage)
 
 
 def stored(entry: Entry) -> StoredMessage | None:

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import ClassVar
 
 from claw_engine.events import Event
+from claw_engine.sessions.entries import StoredMessage
 
 
 class SessionsChanged(Event, frozen=True):
@@ -21,3 +22,20 @@ class SessionsChanged(Event, frozen=True):
         if not isinstance(newer, SessionsChanged):
             return None
         return SessionsChanged(self.keys | newer.keys)
+
+
+class MessageStored(Event, frozen=True):
+    """A message was added to a session's transcript; `number` is its place there, from 1."""
+
+    topic: ClassVar[str] = "sessions"
+    key: str
+    number: int
+    message: StoredMessage
+
+
+class SessionBegun(Event, frozen=True):
+    """A session begins anew; `reason` is `new` or `reset`."""
+
+    topic: ClassVar[str] = "sessions"
+    key: str
+    reason: str

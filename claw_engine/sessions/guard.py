@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from claw_engine.messages import Block, TextBlock, ToolResultMessage
+from claw_engine.messages import Block, Message, TextBlock, ToolResultMessage
 
 MAX_RESULT_CHARS = 400_000
 """Text of one tool result on disk, in characters (agent digest §3.3)."""
 MIN_KEPT_CHARS = 2_000
 """At least this much of each text block stays, in characters (agent digest §3.3)."""
+
+
+def guarded(message: Message) -> Message:
+    """A message as it may be kept."""
+    return capped(message) if isinstance(message, ToolResultMessage) else message
 
 
 def capped(message: ToolResultMessage, limit: int = MAX_RESULT_CHARS) -> ToolResultMessage:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from claw_engine.errors import ClawError, InvalidRequest
 from claw_engine.sessions import upkeep
 from claw_engine.sessions.archive import Reason
-from claw_engine.sessions.edits import reset_entry
+from claw_engine.sessions.edits import COUNTERS, reset_entry
 from claw_engine.sessions.entries import Header, has_assistant, iso
 from claw_engine.sessions.entry import SessionEntry, named_path
 from claw_engine.sessions.errors import ForeignTranscript
@@ -63,6 +63,25 @@ async def delete(
         return ()
     gone = await _archive(sessions, path, "deleted")
     return (gone,) if gone is not None else ()
+
+
+async def cut(sessions: Sessions, key: str | SessionKey, max_lines: int) -> tuple[int, Path] | None:
+    """Keep the header and the newest `max_lines` lines of a transcript, the old file as `.bak`.
+
+    How many lines stayed and where the old file is; None when there is nothing to cut. Raises
+    StateDiskError, LockHeld.
+    """
+    entry, world = sessions.get(key), sessions.world
+    path = _path(sessions, entry) if entry is not None else None
+    if path is None:
+        return None
+    await sessions.end_transcript(path)
+    async with sessions.locks.hold(path):
+        done = await world.disk.run(upkeep.cut, world.disk, path, max_lines, world.clock.now_ms())
+    if done is not None:
+        gone = dict.fromkeys((*COUNTERS, "totalTokensFresh"))
+        await sessions.index.update(key, lambda entry: entry.replace(**gone))
+    return done
 
 
 async def fork(

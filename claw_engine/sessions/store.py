@@ -22,7 +22,7 @@ from claw_engine.sessions.archive import Reason
 from claw_engine.sessions.edits import ResolveModel, patched
 from claw_engine.sessions.entries import StoredMessage, read_entry
 from claw_engine.sessions.entry import SessionEntry, named_path, transcript_path
-from claw_engine.sessions.events import SessionsChanged
+from claw_engine.sessions.events import MessageStored, SessionsChanged
 from claw_engine.sessions.hold import TranscriptHold
 from claw_engine.sessions.index import SessionIndex
 from claw_engine.sessions.keys import MAIN, SessionKey
@@ -51,6 +51,7 @@ PREVIEW_LINES = 12
 
 Texts: TypeAlias = list[str]  # inside the class `list` is the method
 Entries: TypeAlias = list[SessionEntry]
+Numbered: TypeAlias = tuple[int, tuple[StoredMessage, ...]]
 
 
 class Sessions:
@@ -134,6 +135,14 @@ class Sessions:
         transcript = await self.transcript(key)
         return await transcript.recent(limit)
 
+    async def numbered(self, key: str | SessionKey, limit: int) -> Numbered:
+        """As `history`, with the number of the first of them (Transcript.first_number)."""
+        found = await self.history(key, limit)
+        if not found:
+            return 1, ()
+        talk = await self.transcript(key)
+        return talk.first_number + max(0, len(talk.history()) - len(found)), found
+
     async def hold(
         self,
         key: str | SessionKey,
@@ -181,6 +190,10 @@ class Sessions:
         Raises InvalidRequest for a main session, StateDiskError, LockHeld.
         """
         return await lifecycle.delete(self, key, keep_transcript=keep_transcript)
+
+    async def cut(self, key: str | SessionKey, max_lines: int) -> tuple[int, Path] | None:
+        """Keep the newest lines of a transcript; see lifecycle.cut. Stop its runs first."""
+        return await lifecycle.cut(self, key, max_lines)
 
     async def patch(
         self,
@@ -278,6 +291,9 @@ class Sessions:
             durability=self._durability,
             before_first_write=lambda: self.index.commit(agent_id),
             locks=self.locks,
+            told=lambda n, made: self._publish(
+                MessageStored(key=entry.key, number=n, message=made)
+            ),
         )
         await transcript.open()
         if transcript.repairs:

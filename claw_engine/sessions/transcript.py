@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from claw_engine.messages import Message, ToolResultMessage
+from claw_engine.messages import Message
 from claw_engine.sessions.entries import (
     VERSION,
     Entry,
@@ -25,9 +25,11 @@ from claw_engine.sessions.entries import (
     has_assistant,
     iso,
     parse,
+    stored,
+    worth_fsync,
 )
 from claw_engine.sessions.errors import SessionEnded
-from claw_engine.sessions.guard import capped
+from claw_engine.sessions.guard import guarded
 from claw_engine.sessions.transcript_file import Mark, TranscriptFile
 from claw_engine.sessions.transcript_reader import FIRST, WHOLE, Loaded, TranscriptReader
 from claw_engine.sessions.tree import Tree
@@ -40,6 +42,8 @@ log = logging.getLogger(__name__)
 
 OUTSIDERS = 5
 """Times a write is tried again because another process wrote to the file in between."""
+MIN_LINE = 64  # bytes: no line with a message is shorter
+Told = Callable[[int, StoredMessage], None]
 SOON_S = 0.05
 """Seconds that what is added by `append_soon` may wait for another write to go out with."""
 
@@ -55,7 +59,8 @@ class Transcript:
     `before_first_write` is awaited before the file comes into being: the index entry must be
     durable first, else a crash leaves a transcript that no session names (case CH-01). Without
     `locks` the caller answers for nobody else writing the file. Of a file larger than `whole`
-    bytes only the end is read, as far as a model needs it.
+    bytes only the end is read, as far as a model needs it. `told` gets each message that is added
+    here and its number (see `first_number`).
     """
 
     def __init__(
@@ -70,8 +75,11 @@ class Transcript:
         before_first_write: Callable[[], Awaitable[None]] = _nothing_first,
         locks: FileLocks | None = None,
         whole: int = WHOLE,
+        told: Told | None = None,
     ) -> None:
         self._world = world
+        self._told = told
+        self._before = 0
         self._file = TranscriptFile(world.disk, path)
         self._reader = TranscriptReader(world, self._file, whole)
         self._header = Header(session_id, "", cwd, VERSION, session_key)
@@ -124,6 +132,7 @@ class Transcript:
         waiting, self._unwritten = self._unwritten, []
         own = {entry.id for entry in waiting}
         self._tree, self._rest = Tree(partial=bool(loaded.rest)), loaded.rest
+        self._before = loaded.rest // MIN_LINE
         self._mark = loaded.mark if loaded.mark and loaded.mark[1] else None
         self._reached = 0
         self._answered = bool(loaded.rest)  # so long a file has an answer somewhere
@@ -182,7 +191,7 @@ class Transcript:
 
     @property
     def whole(self) -> bool:
-        """Whether the file is in memory from its beginning on."""
+        """Whether all of the file is in memory."""
         return not self._rest
 
     def messages(self) -> tuple[StoredMessage, ...]:
@@ -192,11 +201,13 @@ class Transcript:
         """
         return self._tree.context()
 
-    def history(self) -> tuple[StoredMessage, ...]:
-        """What a reader sees, oldest first: every message on the path to the leaf.
+    @property
+    def first_number(self) -> int:
+        """Number of the oldest message of `history`: above 1 where older ones are not in memory."""
+        return self._before + 1
 
-        Of a large file only what is in memory; `recent` reads further back.
-        """
+    def history(self) -> tuple[StoredMessage, ...]:
+        """What a reader sees, oldest first; `recent` reads further back in a large file."""
         return self._tree.history()
 
     async def reach(self, chars: int) -> None:
@@ -227,11 +238,13 @@ class Transcript:
 
     def _put_before(self, older: Loaded) -> None:
         leaf, later = self._tree.leaf_id, self._tree.in_file_order()
+        shown = self._tree.shown()
         self._rest = older.rest
         self._tree = Tree(partial=bool(older.rest))
         for entry in (*older.entries, *later):
             self._tree.add(entry)
         self._tree.move_leaf(leaf)
+        self._before -= self._tree.shown() - shown
 
     def path_entries(self) -> tuple[Entry, ...]:
         """Every entry on the path to the leaf that is in memory, oldest first."""
@@ -264,7 +277,7 @@ class Transcript:
         out with the next write.
         """
         self._must_live()
-        made = [self._new("message", message=_guarded(message)) for message in messages]
+        made = [self._new("message", message=guarded(message)) for message in messages]
         await self._commit()
         return tuple(entry.id for entry in made)
 
@@ -273,7 +286,7 @@ class Transcript:
         within SOON_S. A failed write is made up for by the next one. Raises SessionEnded."""
         self._must_live()
         for message in messages:
-            self._new("message", message=_guarded(message))
+            self._new("message", message=guarded(message))
         if self._answered and self._soon is None:
             self._soon = self._world.clock.call_later(SOON_S, self._write_soon)
 
@@ -328,6 +341,8 @@ class Transcript:
             self._header = replace(self._header, timestamp=when)
         self._add(entry)
         self._unwritten.append(entry)
+        if self._told is not None and (made := stored(entry)) is not None:
+            self._told(self._before + self._tree.shown(), made)
         return entry
 
     def _add(self, entry: Entry) -> None:
@@ -374,7 +389,7 @@ class Transcript:
         entries = tuple(self._unwritten)
         header = None if self._mark is not None else self._header
         # A lone user message is in the inbox journal already: it need not wait for the disk twice.
-        fsync = self._durable and any(_worth_fsync(entry) for entry in entries)
+        fsync = self._durable and any(worth_fsync(entry) for entry in entries)
         append = self._file.append
         mark = await self._world.disk.run(append, header, entries, self._mark, fsync=fsync)
         if mark is None:
@@ -382,11 +397,3 @@ class Transcript:
         self._mark = mark
         del self._unwritten[: len(entries)]
         return True
-
-
-def _worth_fsync(entry: Entry) -> bool:
-    return has_assistant(entry) or isinstance(entry.message, ToolResultMessage)
-
-
-def _guarded(message: Message) -> Message:
-    return capped(message) if isinstance(message, ToolResultMessage) else message

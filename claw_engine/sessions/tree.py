@@ -124,6 +124,10 @@ class Tree:
             self._history = _messages([entry for entry in self.path() if _shown(entry)])
         return tuple(self._history)
 
+    def shown(self) -> int:
+        """How many messages `history` holds."""
+        return len(self._history if self._history is not None else self.history())
+
 
 def _shown(entry: Entry) -> bool:
     return entry.kind == "message" or entry.data.get("display") is True

@@ -13,6 +13,8 @@ from msgspec import Struct
 from claw_engine.sessions.archive import Reason, archive_path
 from claw_engine.sessions.maintenance import STORE, Action, FileInfo
 from claw_engine.storage.errors import disk_error
+from claw_engine.storage.jsonl import parse_line
+from claw_engine.storage.text import to_line
 from claw_engine.world import Disk
 
 
@@ -63,6 +65,44 @@ def archive(disk: Disk, path: Path, reason: Reason, now_ms: int) -> Path | None:
     except OSError as error:
         raise disk_error(error, path) from error
     return target
+
+
+def cut(disk: Disk, path: Path, max_lines: int, now_ms: int) -> tuple[int, Path] | None:
+    """Keep the first line of a transcript and its newest `max_lines`, the old file as `.bak`.
+
+    How many stayed and the old file's name; None when no line has to go. What followed a line that
+    went follows nothing now. Raises StateDiskError.
+    """
+    try:
+        if path.is_symlink() or not disk.exists(path):
+            return None
+        data = disk.read_bytes(path)
+        head, *lines = data.splitlines(keepends=True) or [b""]
+        if len(lines) <= max_lines:
+            return None
+        kept = _rejoined(lines[-max_lines:])
+        number = 0
+        while disk.exists(old := archive_path(path, "bak", now_ms, number)):
+            number += 1
+        disk.replace(old, data)
+        disk.replace(path, head + b"".join(kept))
+    except OSError as error:
+        raise disk_error(error, path) from error
+    return len(kept), old
+
+
+def _rejoined(lines: list[bytes]) -> list[bytes]:
+    out: list[bytes] = []
+    known: set[object] = set()
+    for line in lines:
+        raw = parse_line(line)
+        orphan = False
+        if isinstance(raw, dict):
+            orphan = raw.get("parentId") is not None and raw["parentId"] not in known
+            known.add(raw.get("id"))
+            raw["parentId"] = None if orphan else raw.get("parentId")
+        out.append(to_line(raw) if orphan and isinstance(raw, dict) else line)
+    return out
 
 
 def delete(disk: Disk, path: Path) -> None:
