@@ -15,7 +15,6 @@ from claw_engine.approvals.events import ApprovalRan, StandingChanged
 from claw_engine.approvals.model import ApprovalRecord, Status
 from claw_engine.approvals.wire import record_to_wire
 from claw_engine.events import Event, EventBus, Notice, Resync, Subscription
-from claw_engine.gateway.approval4 import as_protocol4
 from claw_engine.gateway.pace import Pacer
 from claw_engine.gateway.peer import Peer
 from claw_engine.gateway.throttle import Throttle
@@ -76,9 +75,10 @@ class Broadcaster:
         self._task = asyncio.get_running_loop().create_task(follow(), name="broadcast")
         self._arm_tick()
 
-    async def stop(self, reason: str) -> None:
-        """Say goodbye to every peer and end; outboxes still deliver what waits."""
-        self.send(WireEvent("shutdown", {"reason": reason, "restartExpectedMs": None}))
+    async def stop(self, reason: str, expected_ms: int | None = None) -> None:
+        """Say goodbye to every peer and end; outboxes still deliver what waits. `expected_ms`:
+        when it is only a restart."""
+        self.send(WireEvent("shutdown", {"reason": reason, "restartExpectedMs": expected_ms}))
         for timer in (self._tick, self._chat_timer):
             if timer is not None:
                 timer.cancel()
@@ -219,7 +219,6 @@ def approval_event(record: ApprovalRecord) -> WireEvent:
         audience=Audience.APPROVERS,
         run_id=record.ask.run_id,
         session_key=record.ask.session_key,
-        payload4=as_protocol4(payload),
     )
 
 

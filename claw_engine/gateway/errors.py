@@ -36,4 +36,6 @@ def to_shape(error: ClawError) -> ErrorShape:
     details = dict(error.details)
     if error.hint:
         details["hint"] = error.hint
-    return ErrorShape(error.code, error.title, details or None, True if error.retryable else None)
+    after = getattr(error, "retry_after_ms", None)
+    retryable = True if error.retryable else None
+    return ErrorShape(error.code, error.title, details or None, retryable, after)

@@ -6,7 +6,7 @@ they are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ from claw_engine.approvals.policy import PermissionMode, Rule
 from claw_engine.approvals.rulesfile import Snapshot
 from claw_engine.errors import ClawError
 from claw_engine.events import EventBus
+from claw_engine.gateway.client_ports import AgentsPort, CommandsPort, EditsPort
 from claw_engine.gateway.tool_port import ToolsPort
 from claw_engine.lanes import Lanes
 from claw_engine.probes import Probes
@@ -103,6 +104,7 @@ class History(Struct, frozen=True):
     session_id: str | None
     messages: Sequence[Mapping[str, object]]
     thinking_level: str = "off"
+    verbose_level: str | None = None
 
 
 class SessionsPort(Protocol):
@@ -116,6 +118,10 @@ class SessionsPort(Protocol):
 
     async def index(self) -> Sequence[tuple[str, int]]:
         """Key and `updated_at` of every session, newest first. Reads memory only."""
+        ...
+
+    def row(self, key: str) -> SessionRow | None:
+        """One session as `rows` shows it, without what its file holds."""
         ...
 
     async def history(self, key: str, limit: int) -> History: ...
@@ -289,6 +295,28 @@ class ConfigPort(Protocol):
         ...
 
 
+class ConfigFilePort(Protocol):
+    """Changing the configuration's file. Both raise InvalidRequest and ConfigError, and answer
+    with the configuration as it is then, secrets redacted; without `restarts` somebody else sees
+    to a restart."""
+
+    async def replace(
+        self, raw: str, base_hash: str | None, *, restarts: bool
+    ) -> Mapping[str, object]: ...
+
+    async def patch(
+        self, raw: str, base_hash: str | None, *, restarts: bool
+    ) -> Mapping[str, object]: ...
+
+
+class LogsPort(Protocol):
+    async def tail(
+        self, cursor: int | None, limit: int, max_bytes: int
+    ) -> Mapping[str, object]:
+        """The `logs.tail` payload. Raises OSError."""
+        ...
+
+
 class HostPort(Protocol):
     """The engine itself. `started_ms` is wall time."""
 
@@ -309,6 +337,14 @@ class HostPort(Protocol):
 
     def stop(self, when: Literal["now", "idle"]) -> None:
         """Ask the engine to stop; returns at once."""
+        ...
+
+    def restart(self, reason: str, delay_ms: int = 0) -> Mapping[str, object]:
+        """Ask for a restart in this process; returns at once what becomes of it."""
+        ...
+
+    def leave_note(self, payload: Mapping[str, object]) -> Awaitable[None]:
+        """What the next engine is to say. Raises OSError."""
         ...
 
 
@@ -338,3 +374,8 @@ class GatewayParts(Struct, frozen=True):
     audit: AuditPort | None = None
     tools: ToolsPort | None = None
     policy: PolicyPort | None = None
+    agents: AgentsPort | None = None
+    commands: CommandsPort | None = None
+    edits: EditsPort | None = None
+    config_file: ConfigFilePort | None = None
+    logs: LogsPort | None = None

@@ -12,6 +12,7 @@ from claw_engine.gateway.methods import (
     config,
     engine,
     lanes,
+    logs,
     models,
     permission,
     queue,
@@ -27,7 +28,7 @@ from claw_engine.gateway.table import Method, MethodTable
 
 _FAMILIES = (
     system, sessions, chat, agent, lanes, queue, approvals, standing, models, config, permission,
-    engine, tools, sandbox,
+    engine, tools, sandbox, logs,
 )  # fmt: skip
 
 

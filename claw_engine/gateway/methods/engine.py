@@ -1,11 +1,16 @@
-"""`engine.stop`: end the engine, now or when nothing needs it."""
+"""`engine.stop`, `gateway.restart.request`: end the engine, for good or to start again."""
 
 from __future__ import annotations
 
 from claw_engine.gateway.ports import GatewayParts
 from claw_engine.gateway.table import Call, Method, Payload, method
-from claw_engine.gateway.validate import EngineStopParams
+from claw_engine.gateway.validate import EngineStopParams, Millis, Params
 from claw_engine.protocol.names import Scope
+
+
+class RestartParams(Params, frozen=True, kw_only=True):
+    reason: str = ""
+    delay_ms: Millis = 0
 
 
 def methods(parts: GatewayParts) -> tuple[Method, ...]:
@@ -13,4 +18,10 @@ def methods(parts: GatewayParts) -> tuple[Method, ...]:
         parts.host.stop(params.when)
         return {"ok": True}
 
-    return (method("engine.stop", Scope.ADMIN, EngineStopParams, stop),)
+    async def restart(call: Call, params: RestartParams) -> Payload:
+        return parts.host.restart(params.reason or "asked for by a client", params.delay_ms)
+
+    return (
+        method("engine.stop", Scope.ADMIN, EngineStopParams, stop),
+        method("gateway.restart.request", Scope.ADMIN, RestartParams, restart),
+    )

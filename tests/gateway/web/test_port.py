@@ -148,7 +148,8 @@ async def test_approvals_reach_who_shows_them(rig: Rig, join: Join) -> None:
     told = [[f for f in c.got if f.get("event") == "exec.approval.requested"]
             for c in (three, four, blind, small)]  # fmt: skip
     assert [len(frames) for frames in told] == [1, 1, 0, 0]
-    assert "approvalKind" not in told[0][0]["payload"]
+    assert "systemRunBindingV1" in told[0][0]["payload"]["request"]
+    assert "systemRunBinding" in told[1][0]["payload"]["request"]
     assert told[1][0]["payload"]["request"]["allowedDecisions"]
 
 
