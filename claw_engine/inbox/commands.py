@@ -99,6 +99,10 @@ class Commands:
         self._commands[command.name] = command
         self._names.update(dict.fromkeys(names, command))
 
+    def all(self) -> tuple[Command, ...]:
+        """Every command once."""
+        return tuple(self._commands.values())
+
     def find(self, message: InboundMessage) -> tuple[Command, CommandCall] | None:
         """The command a message calls; None means the message is for the model."""
         found = _CALL.match(message.text.strip())

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from claw_engine.messages import AssistantMessage, Message, UserMessage, text_of
 from claw_engine.sessions.entry import SessionEntry
+from claw_engine.sessions.keys import BARE, SessionKey, chat_type
 
 PREVIEW_CHARS = 240
 """Characters of a preview (OpenClaw's default for sessions.preview)."""
@@ -63,6 +64,30 @@ def row(entry: SessionEntry, preview: str = "") -> SessionRow:
         entry.number("totalTokens"),
         entry.number("contextTokens"),
     )
+
+
+_TEXTS = (
+    "label", "channel", "subject", "groupChannel", "space", "thinkingLevel", "verboseLevel",
+    "reasoningLevel", "elevatedLevel", "sendPolicy", "responseUsage", "modelProvider",
+    "providerOverride", "modelOverride", "permissionMode", "spawnedBy", "lastChannel",
+)  # fmt: skip
+_NUMBERS = ("inputTokens", "outputTokens", "sessionStartedAt", "spawnDepth")
+_FLAGS = ("systemSent", "totalTokensFresh", "forkedFromParent", "archived", "pinned")
+
+
+def facts(entry: SessionEntry, key: SessionKey) -> dict[str, object]:
+    """What an entry says of its session besides `SessionRow`, with the protocol's names.
+
+    Plain fields only: they are read without parsing the rest of an entry.
+    """
+    kind = chat_type(key) if key.text not in BARE else key.text
+    found: dict[str, object] = {
+        "kind": kind if kind in BARE else "group" if kind in ("group", "channel") else "direct",
+        "chatType": entry.text("chatType") or ("direct" if kind == "unknown" else kind),
+    }
+    found |= {name: value for name in _TEXTS if (value := entry.text(name))}
+    found |= {n: value for n in _NUMBERS if (value := entry.number(n)) is not None}
+    return found | {n: value for n in _FLAGS if isinstance(value := entry.raw.get(n), bool)}
 
 
 def matches(entry: SessionEntry, search: str) -> bool:
