@@ -53,14 +53,14 @@ async def stop(
     """
     below = await asyncio.to_thread(descendants, mark.leader.pid)
     seen_before = {*known, *(seen.id for seen in below)}
-    hit = await _signal_all(process, mark, signal.SIGTERM, spared)
-    if await _gone_within(mark, hit, GRACE_S, clock):
+    await _signal_all(process, mark, signal.SIGTERM, spared)
+    if await _gone_within(mark, GRACE_S, clock):
         return Stopped(0, await asyncio.to_thread(_survivors, mark, seen_before))
     killed = 0
     for _ in range(_ROUNDS):
         hit = await _signal_all(process, mark, signal.SIGKILL)
-        killed = max(killed, len(hit))
-        if await _gone_within(mark, hit, GRACE_S, clock):
+        killed = max(killed, hit)
+        if await _gone_within(mark, GRACE_S, clock):
             break
     return Stopped(killed, await asyncio.to_thread(_survivors, mark, seen_before))
 
@@ -73,33 +73,32 @@ async def left_running(mark: Mark) -> tuple[Seen, ...]:
 
 async def _signal_all(
     process: Process, mark: Mark, sig: signal.Signals, spared: ProcessId | None = None
-) -> list[Seen]:
+) -> int:
     found = await asyncio.to_thread(members, mark)
     if spared is not None and len(found) > 1:
         for seen in found:
             if seen.id != spared:
                 await asyncio.to_thread(signal_one, seen.id, sig, lambda id_: belongs(mark, id_))
-        return found
+        return len(found)
     if any(seen.group == mark.leader.pid for seen in found) or not readable():
         # A group with a live member still has its number; without /proc the group is all we know.
         process.signal_group(sig)
     for seen in found:
         if seen.group != mark.leader.pid:
             await asyncio.to_thread(signal_one, seen.id, sig, lambda id_: belongs(mark, id_))
-    return found
+    return len(found)
 
 
-async def _gone_within(mark: Mark, hit: list[Seen], seconds: float, clock: Clock) -> bool:
+async def _gone_within(mark: Mark, seconds: float, clock: Clock) -> bool:
     deadline = clock.monotonic() + seconds
-    left = hit
-    while True:
-        # Those that were hit are looked at alone; the whole table is read once they are gone.
-        left = await asyncio.to_thread(_still, left) or await asyncio.to_thread(members, mark)
-        if not left:
-            return True
+    left = await asyncio.to_thread(members, mark)
+    while left:
         if clock.monotonic() >= deadline:
             return False
         await clock.sleep(_POLL_S)
+        # Those that were seen are looked at alone; the whole table is read once they are gone.
+        left = await asyncio.to_thread(_still, left) or await asyncio.to_thread(members, mark)
+    return True
 
 
 def _still(processes: Iterable[Seen]) -> list[Seen]:
