@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
@@ -12,11 +12,10 @@ from claw_engine.agent.options import TIMEOUT_FIELD
 from claw_engine.agent.ports import RunResult, usage_json
 from claw_engine.agent.record import RESUMED_FIELD, RUN_ID_FIELD, RUN_IDS_FIELD
 from claw_engine.agent.steering import TAKEN_FIELD
-from claw_engine.config.load import ConfigStore
-from claw_engine.config.redact import Redactor, redact_config
 from claw_engine.config.settings import Settings
 from claw_engine.errors import InvalidRequest
-from claw_engine.gateway.ports import History, RunReport, SessionRow, Submission, Taken
+from claw_engine.events import Event
+from claw_engine.gateway.ports import History, RunReport, SessionNews, SessionRow, Submission, Taken
 from claw_engine.inbox.dispatch import Dispatcher
 from claw_engine.inbox.model import InboundMessage
 from claw_engine.inbox.session_commands import Resetter, stopped
@@ -24,8 +23,13 @@ from claw_engine.messages import TextBlock, UserMessage, message_to_json
 from claw_engine.models.base import ModelConfigError, ModelRef
 from claw_engine.models.catalog import Models
 from claw_engine.protocol.trace import TraceEvent
+from claw_engine.sessions.entries import StoredMessage
+from claw_engine.sessions.entry import SessionEntry
+from claw_engine.sessions.events import MessageStored, SessionBegun
 from claw_engine.sessions.keys import normalise_agent_id
-from claw_engine.sessions.rows import strip_stamp
+from claw_engine.sessions.rows import SessionRow as StoredRow
+from claw_engine.sessions.rows import facts, strip_stamp
+from claw_engine.sessions.rows import row as stored_row
 from claw_engine.sessions.store import Sessions
 from claw_engine.world import Clock
 
@@ -151,6 +155,7 @@ class SessionsAdapter:
     def __init__(self, sessions: Sessions, settings: Callable[[], Settings]) -> None:
         self._sessions = sessions
         self._settings = settings
+        self._facts: dict[str, tuple[SessionEntry, Mapping[str, object]]] = {}
 
     def canonical(self, key: str) -> str:
         return str(self._sessions.key(key))
@@ -162,33 +167,80 @@ class SessionsAdapter:
 
     async def rows(self, limit: int | None = None) -> Sequence[SessionRow]:
         found = []
-        for row in await self._sessions.list(limit):
-            fields = row.to_wire()
-            for own in ("key", "sessionId", "updatedAt"):
-                fields.pop(own, None)
-            found.append(SessionRow(row.key, row.session_id or None, row.updated_at, fields))
+        for number, row in enumerate(await self._sessions.list(limit)):
+            if number % 64 == 63:
+                await asyncio.sleep(0)  # the first look at an entry's fields takes a while
+            entry = self._sessions.get(row.key)
+            if entry is not None:
+                found.append(_wire_row(row, self._facts_of(entry)))
+        if limit is None and len(self._facts) > 2 * len(found):
+            self._facts = {row.key: self._facts[row.key] for row in found}
         return found
+
+    def row(self, key: str) -> SessionRow | None:
+        entry = self._sessions.get(key)
+        return None if entry is None else _wire_row(stored_row(entry), self._facts_of(entry))
+
+    def news(self, event: Event) -> SessionNews | None:
+        match event:
+            case MessageStored():
+                return SessionNews(event.key, stored_json(event.number, event.message))
+            case SessionBegun():
+                return SessionNews(event.key, reason=event.reason)
+            case _:
+                return None
+
+    def _facts_of(self, entry: SessionEntry) -> Mapping[str, object]:
+        known = self._facts.get(entry.key)
+        if known is None or known[0] is not entry:
+            known = (entry, facts(entry, self._sessions.key(entry.key)))
+            self._facts[entry.key] = known
+        return known[1]
 
     async def history(self, key: str, limit: int) -> History:
         entry = self._sessions.get(key)
-        thinking = entry.text("thinkingLevel") if entry is not None else ""
-        messages = []
-        for stored in await self._sessions.history(key, limit):
-            message = stored.message
-            if isinstance(message, UserMessage):
-                message = _unstamped(message)
-            raw = message_to_json(message)
-            own: dict[str, object] = {"id": stored.entry_id, "runId": raw.pop(RUN_ID_FIELD, None)}
-            for name in (RUN_IDS_FIELD, TAKEN_FIELD, RESUMED_FIELD):
-                if name in raw:
-                    own[name] = raw.pop(name)
-            raw["__claw"] = own
-            messages.append(raw)
+        first, found = await self._sessions.numbered(key, limit)
         return History(
             entry.session_id if entry is not None else None,
-            messages,
-            thinking or self._settings().agents.defaults.thinking_default or "off",
+            [stored_json(number, stored) for number, stored in enumerate(found, first)],
+            (entry.text("thinkingLevel") if entry is not None else "")
+            or self._settings().agents.defaults.thinking_default
+            or "off",
+            (entry.text("verboseLevel") if entry is not None else "") or None,
         )
+
+
+def _wire_row(row: StoredRow, more: Mapping[str, object]) -> SessionRow:
+    fields = {**more, **row.to_wire()}
+    for own in ("key", "sessionId", "updatedAt"):
+        fields.pop(own, None)
+    return SessionRow(row.key, row.session_id or None, row.updated_at, fields)
+
+
+def stored_json(number: int, stored: StoredMessage) -> dict[str, object]:
+    """A stored message as the gateway tells it: ours in `__claw`, its place in `__openclaw`."""
+    message = stored.message
+    if isinstance(message, UserMessage):
+        message = _unstamped(message)
+    raw = message_to_json(message)
+    run_id = raw.pop(RUN_ID_FIELD, None)
+    own: dict[str, object] = {"id": stored.entry_id, "runId": run_id}
+    for name in (RUN_IDS_FIELD, TAKEN_FIELD, RESUMED_FIELD):
+        if name in raw:
+            own[name] = raw.pop(name)
+    raw["__claw"] = own
+    place: dict[str, object] = {
+        "id": stored.entry_id, "seq": number, "recordTimestampMs": stored.timestamp,
+    }  # fmt: skip
+    if stored.kind != "message":
+        place["kind"] = stored.kind
+    if run_id:
+        if raw.get("role") == "user":
+            raw["idempotencyKey"] = f"{run_id}:user"
+        else:
+            place["runId"] = run_id
+    raw["__openclaw"] = place
+    return raw
 
 
 def _unstamped(message: UserMessage) -> UserMessage:
@@ -232,48 +284,7 @@ def _model_row(ref: ModelRef, error: str | None) -> Mapping[str, object]:
         "id": ref.id,
         "isAI": ref.is_ai,
         "contextWindow": ref.context_window,
+        "reasoning": ref.reasoning,
+        "input": ["text"],
         "error": error,
     }
-
-
-class ConfigAdapter:
-    """The configuration as `config.get` shows it: secrets redacted."""
-
-    def __init__(self, store: ConfigStore) -> None:
-        self._store = store
-
-    async def snapshot(self) -> Mapping[str, object]:
-        loaded = self._store.current
-        settings = loaded.settings
-        redactor = Redactor.from_settings(settings, settings.logging.redact_patterns)
-        fatal = [p for p in loaded.problems if p.fatal]
-        shown = _sayable(redact_config(settings.raw, redactor))
-        return {
-            "path": str(self._store.path),
-            "exists": self._store.path.exists(),
-            "valid": loaded.banner is None and not fatal,
-            "config": shown,
-            "parsed": shown,
-            "hash": loaded.raw_hash,
-            "generation": settings.generation,
-            "issues": [_issue(p.path, p.sentence(), redactor) for p in fatal],
-            "warnings": [
-                _issue(p.path, p.sentence(), redactor) for p in loaded.problems if not p.fatal
-            ],
-        }
-
-
-def _sayable(value: object) -> object:
-    """The same without numbers that JSON cannot say: JSON5's `Infinity` is shown as a word."""
-    match value:
-        case float() if not math.isfinite(value):
-            return str(value)
-        case Mapping():
-            return {key: _sayable(inner) for key, inner in value.items()}
-        case list() | tuple():
-            return [_sayable(inner) for inner in value]
-    return value
-
-
-def _issue(path: Sequence[str | int], text: str, redactor: Redactor) -> Mapping[str, object]:
-    return {"path": ".".join(str(step) for step in path), "message": redactor.text(text)}

@@ -14,14 +14,14 @@ import gc
 import logging
 import os
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
 from claw_engine import __version__
 from claw_engine.client.local import LocalClient
-from claw_engine.config.load import ConfigStore
+from claw_engine.config.load import ConfigStore, Reloaded
 from claw_engine.config.redact import Redactor
 from claw_engine.config.settings import Settings
 from claw_engine.errors import ClawError
@@ -36,7 +36,7 @@ from claw_engine.paths import StateDir
 from claw_engine.protocol.names import ALL_SCOPES, Scope
 from claw_engine.reloading import Reloading
 from claw_engine.restarts import DRAIN_S as RESTART_DRAIN_S
-from claw_engine.restarts import EXPECTED_MS, Restarts, quiet, take_note
+from claw_engine.restarts import EXPECTED_MS, Restarts, leave_note, quiet, take_note
 from claw_engine.rooms import Rooms
 from claw_engine.storage.locks import Lock
 from claw_engine.tenancy import EngineHeld, ForeignState, move_in
@@ -132,8 +132,8 @@ class Engine:
         self.board = NoticeBoard(world.clock, self._bus)
         self._rooms = Rooms(world, state, self._config, self._bus, self.board, self.env)
         self.gateway = Gateway(
-            world, self._rooms.parts(self), state, self.env, publish=self.board.publish,
-            settings=lambda: self._config.settings.gateway,
+            world, self._rooms.parts(self, self._settle), state, self.env,
+            publish=self.board.publish, settings=lambda: self._config.settings.gateway,
         )  # fmt: skip
         self.listening = Listening(
             world,
@@ -313,6 +313,13 @@ class Engine:
         if self._restarts is None:
             return {"ok": False, "reason": "this engine belongs to a console: restart that"}
         return self._restarts.request(reason, delay_ms)
+
+    def _settle(self, outcome: Reloaded, restarts: bool) -> None:
+        self.reloading.settle(outcome, restarts=restarts)
+
+    def leave_note(self, payload: Mapping[str, object]) -> Awaitable[None]:
+        """What the next engine is to say. Raises OSError."""
+        return self._world.disk.run(leave_note, self._world.disk, self.state.restart_note, payload)
 
     def _end_for_restart(self, reason: str) -> None:
         log.info("restarting: %s", reason)

@@ -14,19 +14,18 @@ from typing import Protocol
 
 from claw_engine.agent.prompt.report import size_changes
 from claw_engine.config.load import ConfigStore
-from claw_engine.config.problems import format_path
 from claw_engine.config.reload import (
     ConfigFileChanged,
     FileWatcher,
     WatchReport,
     WorkspaceFilesChanged,
 )
-from claw_engine.config.settings import Settings
 from claw_engine.config.snapshot import WatchTargets
 from claw_engine.errors import ClawError
 from claw_engine.events import EventBus
 from claw_engine.lanes import Lanes
-from claw_engine.notices import NoticeBoard, problem_notices
+from claw_engine.notices import NoticeBoard
+from claw_engine.reloading import Reloading
 from claw_engine.watchdog import LoopWatchdog
 from claw_engine.world import World
 
@@ -45,6 +44,7 @@ class Host(Protocol):
     """What housekeeping needs of the engine."""
 
     board: NoticeBoard
+    reloading: Reloading
 
     @property
     def world(self) -> World: ...
@@ -62,7 +62,6 @@ class Host(Protocol):
     async def warm_up(self) -> None: ...
     async def workspace_tokens(self) -> Mapping[str, int]: ...
     async def clean_up(self) -> None: ...
-    def apply(self, settings: Settings) -> None: ...
     def stop(self) -> None: ...
     async def idle_wanted(self) -> None: ...
 
@@ -75,11 +74,10 @@ class Housekeeping:
         self._tasks: list[asyncio.Task[None]] = []
         self._stop = asyncio.Event()
         self._tokens: Mapping[str, int] = {}
-        self._problems: set[str] = set()
 
     def start(self) -> None:
         """Begin the duties."""
-        self._problems = set(self._host.board.codes())
+        self._host.reloading.begin()
         duties: tuple[tuple[str, Coroutine[None, None, None]], ...] = (
             ("reload", self._reload()),
             ("watchdog", self._watch_closer()),
@@ -101,13 +99,14 @@ class Housekeeping:
         # Off the start path, and before the first look: seeding the workspace is no change.
         await self._host.warm_up()
         self._tokens = await self._host.workspace_tokens()
-        watcher = FileWatcher(self._targets)
+        debounce = self._host.config.settings.gateway.reload.debounce_ms
+        watcher = FileWatcher(self._targets, debounce_ms=debounce)
         first_look = asyncio.create_task(self._missed_nothing(watcher), name="reload first look")
         self._tasks.append(first_look)
         async for change in watcher.changes(self._stop):
             match change:
                 case ConfigFileChanged():
-                    await self._config_changed()
+                    await self._host.reloading.changed()
                 case WorkspaceFilesChanged(paths):
                     await self._workspace_changed(paths)
                 case WatchReport(code, _, text):
@@ -119,7 +118,7 @@ class Housekeeping:
         host = self._host
         before = host.config.current.raw_hash
         if (await host.world.disk.run(self._hash)) != before:
-            await self._config_changed()
+            await self._host.reloading.changed()
 
     def _hash(self) -> str:
         try:
@@ -131,24 +130,6 @@ class Housekeeping:
     def _targets(self) -> WatchTargets:
         host = self._host
         return WatchTargets(host.config.current.files, tuple(host.workspaces()))
-
-    async def _config_changed(self) -> None:
-        host = self._host
-        outcome = await host.config.reload()
-        notices = list(problem_notices(outcome.loaded))
-        for code in self._problems - {notice.code for notice in notices}:
-            host.board.clear(code)
-        self._problems = {notice.code for notice in notices}
-        for notice in notices:
-            host.board.publish(notice)
-        if outcome.swapped:
-            host.apply(outcome.loaded.settings)
-            what = ", ".join(format_path(path) for path in outcome.changed[:6])
-            host.board.tell(
-                "config-changed", "info", f"Configuration changed: {what or 'the file'}.",
-                hint="It applies to the next run.",
-            )  # fmt: skip
-            log.info("config reloaded: generation=%d", outcome.loaded.settings.generation)
 
     async def _workspace_changed(self, paths: tuple[Path, ...]) -> None:
         before, self._tokens = self._tokens, await self._host.workspace_tokens()

@@ -65,6 +65,11 @@ class StateDir(Struct, frozen=True):
         return self.root / "processes.json"
 
     @property
+    def restart_note(self) -> Path:
+        """Why the last engine ended, for the next one (OpenClaw's restart sentinel)."""
+        return self.root / "restart-sentinel.json"
+
+    @property
     def inbox_dir(self) -> Path:
         return self.root / "inbox"
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from claw_engine.adapters import (
-    ConfigAdapter,
     IntakeAdapter,
     ModelsAdapter,
     QueueAdapter,
@@ -24,8 +23,10 @@ from claw_engine.approvals.broker import Broker
 from claw_engine.approvals.modes import ModeSwitch
 from claw_engine.approvals.rulesfile import RulesFile
 from claw_engine.approvals.store import ExecApprovals
-from claw_engine.config.load import ConfigStore
+from claw_engine.client_adapters import AgentsAdapter, CommandsAdapter, EditsAdapter
+from claw_engine.config.load import ConfigStore, Reloaded
 from claw_engine.config.settings import Settings
+from claw_engine.config_desk import ConfigDesk
 from claw_engine.events import EventBus
 from claw_engine.gateway.ports import GatewayParts, HostPort
 from claw_engine.inbox.builtin import builtin_commands
@@ -35,6 +36,7 @@ from claw_engine.inbox.overrides import settings_for
 from claw_engine.inbox.ports import DispatchDeps
 from claw_engine.inbox.session_commands import SessionCommands, stopping_reset
 from claw_engine.lanes import DEFAULT_WIDTHS, Lanes
+from claw_engine.log_tail import LogTail
 from claw_engine.models.base import ModelConfigError, ModelRef
 from claw_engine.models.catalog import Models
 from claw_engine.notices import NoticeBoard
@@ -48,6 +50,7 @@ from claw_engine.sandbox.keeper import Keeper, Wishes
 from claw_engine.sandbox.limits import wanted
 from claw_engine.sandbox.report import look
 from claw_engine.sessions.entry import SessionEntry
+from claw_engine.sessions.events import SessionBegun
 from claw_engine.sessions.maintenance import limits_of
 from claw_engine.sessions.routing import routes_of, workspace_of
 from claw_engine.sessions.store import Sessions
@@ -138,14 +141,16 @@ class Rooms:
             approvals=self.broker,
             settings=self.settings,
         )
-        commands = builtin_commands(deps)
+        commands = self.commands = builtin_commands(deps)
         self.dispatcher = Dispatcher(deps, commands)
         self._reset = stopping_reset(self.dispatcher.clear, self._begin_anew)
         SessionCommands(deps, self._reset, self._named_model).register(commands)
 
-    def parts(self, host: HostPort) -> GatewayParts:
-        """Everything the gateway is wired to."""
+    def parts(self, host: HostPort, settle: Callable[[Reloaded, bool], None]) -> GatewayParts:
+        """Everything the gateway is wired to; `settle` follows a changed configuration."""
         world = self._world
+        self.config_desk = ConfigDesk(self._config, settle)
+        self.log_tail = LogTail(world.disk, self._state.logs_dir)
         return GatewayParts(
             clock=world.clock,
             ids=world.ids,
@@ -157,7 +162,9 @@ class Rooms:
             sessions=SessionsAdapter(self.sessions, self.settings),
             approvals=self.broker,
             models=ModelsAdapter(self.models, self.settings),
-            config=ConfigAdapter(self._config),
+            config=self.config_desk,
+            config_file=self.config_desk,
+            logs=self.log_tail,
             host=host,
             background=self.processes,
             queue=QueueAdapter(self.dispatcher, self.sessions, self._reset, self._named_model),
@@ -169,6 +176,9 @@ class Rooms:
             sandbox=self.box_desk,
             audit=self._audit,
             policy=self.desk,
+            agents=AgentsAdapter(world, self._state, self.settings),
+            commands=CommandsAdapter(self.commands),
+            edits=EditsAdapter(world, self._state, self.sessions, self.dispatcher.clear),
             tools=ToolCalls(self.agent.deps, self.tools, self.settings, self.workspace),
         )
 
@@ -293,7 +303,9 @@ class Rooms:
 
     async def _begin_anew(self, key: str, reason: str) -> SessionEntry:
         await self.broker.grants.end_session(key)
-        return await self.sessions.reset(key)
+        entry = await self.sessions.reset(key)
+        self._board.publish(SessionBegun(key=str(self.sessions.key(key)), reason=reason))
+        return entry
 
     async def _audit(self) -> Mapping[str, object]:
         from claw_engine.audits import report, subject_of  # only for whoever asks

@@ -1,4 +1,8 @@
-"""`claw gateway run`: the engine without a console, until a signal or `engine.stop`."""
+"""`claw gateway run`: the engine without a console, until a signal or `engine.stop`.
+
+A restart (SIGUSR1, `claw gateway restart`, a change of the configuration) is the next engine in the
+same process: what waits is in the journal.
+"""
 
 from __future__ import annotations
 
@@ -12,50 +16,101 @@ from claw_engine.cli.attach import state_dir_for_start
 from claw_engine.cli.output import flush, note, say, say_error, say_json
 from claw_engine.engine import Engine, EngineHeld
 from claw_engine.gateway.web.bind import PortError
+from claw_engine.restarts import Restarts
+from claw_engine.world import real_world
 
 
 def run(args: Namespace) -> int:
     """0 after `engine.stop`, 128 + n after signal n, 1 when another engine holds the directory."""
     try:
-        return asyncio.run(_run(state_dir_for_start(args), args.port, as_json=args.json))
+        return asyncio.run(_Runner(state_dir_for_start(args), args.port, args.json).run())
     except (EngineHeld, PortError) as error:
         say_error(error, as_json=args.json)
         return 1
 
 
-async def _run(where: Path, port: int | None, *, as_json: bool) -> int:
-    got: list[int] = []
-    engine = Engine(where, mode="headless", listen=True, port=port)
-    loop = asyncio.get_running_loop()
+class _Runner:
+    """Engines one after another, until one ends for good."""
 
-    def on_signal(number: signal.Signals) -> None:
-        got.append(number)
+    def __init__(self, where: Path, port: int | None, as_json: bool) -> None:
+        self._where = where
+        self._port = port
+        self._as_json = as_json
+        self._restarts = Restarts(real_world().clock)
+        self._got: list[int] = []
+        self._engine: Engine | None = None
+        self._ready = False
+
+    async def run(self) -> int:
+        self._follow_signals()
+        last: int | None = None
+        while True:
+            engine = self._engine = self._next(last)
+            if self._got:  # while there was none
+                break
+            async with engine:
+                self._ready = True
+                self._say_ready(engine)
+                await engine.wait_stopped()
+                self._ready = False
+                if self._got:
+                    note("stopping")
+            last = engine.port
+            if self._got or not engine.restarting:
+                break
+            note("restarting")
+        return 128 + self._got[0] if self._got else 0
+
+    def _next(self, last: int | None) -> Engine:
+        """The next engine, not entered yet. After a restart a port that was chosen by the system
+        stays, as clients come back to it."""
+        named = last if last is not None and self._port == 0 else self._port
+        return Engine(
+            self._where, mode="headless", listen=True, port=named, restarts=self._restarts
+        )
+
+    def _follow_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop, number)
+        loop.add_signal_handler(signal.SIGUSR1, self._restart)
+        # A closed terminal is no reason to stop: that is what headless means. A handler and not
+        # SIG_IGN, which children would inherit.
+        loop.add_signal_handler(signal.SIGHUP, lambda: None)
+
+    def _stop(self, number: signal.Signals) -> None:
+        self._got.append(number)
         # A second one means it: back to what the system does with it.
-        loop.remove_signal_handler(number)
-        engine.stop()
+        asyncio.get_running_loop().remove_signal_handler(number)
+        if self._engine is not None:
+            self._engine.stop()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, on_signal, number)
-    # A closed terminal is no reason to stop: that is what headless means. A handler and not
-    # SIG_IGN, which children would inherit.
-    loop.add_signal_handler(signal.SIGHUP, lambda: None)
-    async with engine:
+    def _restart(self) -> None:
+        engine = self._engine
+        if engine is None or not self._ready:
+            return
+        commands = engine.settings().raw.get("commands")
+        if isinstance(commands, dict) and commands.get("restart") is False:
+            engine.board.tell(
+                "restart-refused", "warn", "A restart was asked for by signal and refused.",
+                hint="commands.restart is false in the configuration.",
+            )  # fmt: skip
+            return
+        engine.restart("SIGUSR1")
+
+    def _say_ready(self, engine: Engine) -> None:
         ready = {
             "ready": True,
             "pid": os.getpid(),
             "door": str(engine.door_path),
             "port": engine.port,
-            "stateDir": str(where),
+            "stateDir": str(self._where),
         }
-        if as_json:
+        if self._as_json:
             say_json(ready)
-        else:
-            say(
-                f"engine ready: pid {os.getpid()}, port {engine.port}, door {engine.door_path}, "
-                f"state {where}"
-            )
-            flush()
-        await engine.wait_stopped()
-        if got:
-            note("stopping")
-    return 128 + got[0] if got else 0
+            return
+        say(
+            f"engine ready: pid {os.getpid()}, port {engine.port}, door {engine.door_path}, "
+            f"state {self._where}"
+        )
+        flush()

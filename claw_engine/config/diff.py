@@ -8,10 +8,6 @@ from collections.abc import Iterator, Mapping
 from claw_engine.config.problems import KeyPath
 from claw_engine.config.redact import Redactor
 
-# OpenClaw 2026.2.26's reload table, for the parts that need a restart here too.
-_RESTART = ("plugins", "gateway", "discovery", "canvasHost")
-_NO_RESTART = (("gateway", "remote"), ("gateway", "reload"))
-
 
 def changed_paths(old: Mapping[str, object], new: Mapping[str, object]) -> tuple[KeyPath, ...]:
     """Paths of the leaves that differ; a list is compared as a whole."""
@@ -28,11 +24,6 @@ def _walk(old: object, new: object, path: KeyPath) -> Iterator[KeyPath]:
         yield from _walk({}, new, path)
     elif old != new or type(old) is not type(new):
         yield path
-
-
-def needs_restart(path: KeyPath) -> bool:
-    """Whether a change of this leaf only takes effect at the next start."""
-    return path[:1] != () and path[0] in _RESTART and path[:2] not in _NO_RESTART
 
 
 def text_diff(good: str, current: str, redactor: Redactor, *, max_lines: int = 200) -> str:

@@ -25,8 +25,6 @@ IDLE = frozenset(
         "agents.list.[].model.fallbacks",
         "agents.list.[].skills",
         "agents.list.[].subagents.allowAgents",
-        "gateway.reload.debounceMs",
-        "gateway.reload.mode",
         "logging.consoleLevel",
         "logging.file",
         "logging.redactSensitive",

@@ -7,7 +7,7 @@ or the start is refused with the line that is wrong.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from claw_engine.config.parse import read_plain
 from claw_engine.config.problems import Banner, ConfigError, KeyPath, Problem, ProblemKind
 from claw_engine.config.read import ConfigReader, Reading
+from claw_engine.config.rules import Plan, plan
 from claw_engine.config.settings import Settings
 from claw_engine.paths import StateDir
 
@@ -39,11 +40,32 @@ class Loaded(Struct, frozen=True):
 
 
 class Reloaded(Struct, frozen=True):
-    """Outcome of a reload: `changed` leaf paths, empty when the generation stayed."""
+    """Outcome of a reload: `changed` leaf paths, empty when the file says what it said before.
+
+    `swapped`: a new generation is in force. `plan` is what the rules of reloading made of the
+    change; None when nothing changed, or a value was stored by the engine itself.
+    """
 
     loaded: Loaded
     changed: tuple[KeyPath, ...]
     swapped: bool
+    plan: Plan | None = None
+
+
+class BaseMoved(Exception):
+    """The file is not the one that the writer had read; `given` says whether it named one."""
+
+    def __init__(self, *, given: bool) -> None:
+        super().__init__("the base is another")
+        self.given = given
+
+
+class Refused(Exception):
+    """What was to be written cannot be used; nothing was written. `problems` say why."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("the configuration is wrong")
+        self.problems = problems
 
 
 class ConfigStore:
@@ -92,6 +114,21 @@ class ConfigStore:
         async with self._lock:
             return await self._world.disk.run(self._reload)
 
+    async def look(self) -> Reading:
+        """The files as they are now, in force or not. Changes nothing, raises nothing."""
+        return await self._world.disk.run(self._read, 0)
+
+    async def write(self, make: Callable[[Reading], str], base_hash: str | None) -> Reloaded:
+        """Replace the main file by what `make` makes of it, and reload; the old one is kept as
+        `.bak`.
+
+        `base_hash` is the hash of the file the writer knew (needed when there is one). Raises
+        BaseMoved, Refused (the files stay as they were), ConfigError when it cannot be written,
+        and what `make` raises.
+        """
+        async with self._lock:
+            return await self._world.disk.run(self._write, make, base_hash)
+
     async def put(self, path: tuple[str, ...], value: object) -> Reloaded:
         """Set one value in the file, leaving all else in it alone, and put it in force.
 
@@ -117,9 +154,34 @@ class ConfigStore:
                 hint=f"Mend the file, or set {name} there yourself.",
                 problems=(),
             ) from error
+        return self._reload(rules=False)
+
+    def _write(self, make: Callable[[Reading], str], base_hash: str | None) -> Reloaded:
+        from claw_engine.config.draft import Draft  # most starts change nothing
+
+        disk, target = self._world.disk, self.path.resolve()
+        now = self._read(0)
+        if now.present and base_hash != now.raw_hash:
+            raise BaseMoved(given=base_hash is not None)
+        data = make(now).encode()
+        drafted = ConfigReader(self.path, self._surroundings(), Draft(disk, target, data)).read(0)
+        if drafted.settings is None:
+            raise Refused(drafted.problems)
+        try:
+            if now.present:
+                disk.replace(target.with_name(target.name + ".bak"), now.text.encode(), mode=0o600)
+            disk.replace(target, data, mode=0o600)
+        except OSError as error:
+            raise ConfigError(
+                f"{self.path} cannot be written: {error.strerror or error}.",
+                hint="Nothing was changed.", problems=(),
+            ) from error  # fmt: skip
         return self._reload()
 
-    def _reload(self) -> Reloaded:
+    def _surroundings(self) -> dict[str, str]:
+        return {**self._dotenv()[0], **self._env}
+
+    def _reload(self, *, rules: bool = True) -> Reloaded:
         before = self.current
         reading = self._read(before.settings.generation + 1)
         if reading.settings is None:
@@ -130,8 +192,15 @@ class ConfigStore:
             kept = replace(reading.settings, generation=before.settings.generation)
             self._current = self._accept(reading, kept)
             return Reloaded(self._current, (), swapped=False)
-        self._current = self._accept(reading, reading.settings)
-        return Reloaded(self._current, _changed(before.settings, reading.settings), swapped=True)
+        new = reading.settings
+        changed = _changed(before.settings, new)
+        if not rules:
+            self._current = self._accept(reading, new)
+            return Reloaded(self._current, changed, swapped=True)
+        found = plan(changed, new.gateway.reload.mode)
+        settings = before.settings if found.hold else _pinned(before.settings, new)
+        self._current = self._accept(reading, settings)
+        return Reloaded(self._current, changed, swapped=not found.hold, plan=found)
 
     def _read(self, generation: int) -> Reading:
         found, problems = self._dotenv()
@@ -175,8 +244,9 @@ class ConfigStore:
         return ()
 
     def _stand_in(self, reading: Reading) -> Loaded:
-        env = {**self._dotenv()[0], **self._env}
-        copy = ConfigReader(self._state.config_last_good, env, self._world.disk).read(1)
+        copy = ConfigReader(
+            self._state.config_last_good, self._surroundings(), self._world.disk
+        ).read(1)
         if copy.settings is None or not copy.present:
             raise _refusal(self.path, reading)
         self._text, self._present = copy.text, True
@@ -236,6 +306,14 @@ def _no_file(path: Path, last_good: Path) -> Problem:
 def _vanished(path: Path) -> Problem:
     message = "the file is gone; to go back to defaults, write {} into it or restart"
     return Problem(ProblemKind.STORAGE, (), message, str(path))
+
+
+def _pinned(old: Settings, new: Settings) -> Settings:
+    """The new settings, with what is fixed at a start left as it was then."""
+    gateway = replace(
+        old.gateway, reload=new.gateway.reload, stated=old.gateway.stated | {"reload"}
+    )
+    return replace(new, gateway=gateway, durability=old.durability)
 
 
 def _same(old: Settings, new: Settings) -> bool:

@@ -171,7 +171,8 @@ class MarkerError(ValueError):
 def restore(value: object, stored: object) -> object:
     """`value` with every marker replaced by what `stored` has at that place.
 
-    Raises MarkerError where `stored` has nothing there.
+    Items of lists are found by their `id`; those without one by their place, if none came or went:
+    no secret may end up with another owner. Raises MarkerError where `stored` has nothing there.
     """
     if value == MARKER:
         if stored is None or stored == MARKER:
@@ -182,11 +183,18 @@ def restore(value: object, stored: object) -> object:
         return {key: restore(item, below.get(key)) for key, item in value.items()}
     if isinstance(value, list):
         items = stored if isinstance(stored, list) else []
+        by_id = {_id(item): item for item in items if _id(item) is not None}
+        same = len(items) == len(value)
         return [
-            restore(item, items[index] if index < len(items) else None)
+            restore(item, by_id.get(_id(item)) if _id(item) else items[index] if same else None)
             for index, item in enumerate(value)
         ]
     return value
+
+
+def _id(item: object) -> str | None:
+    found = item.get("id") if isinstance(item, Mapping) else None
+    return found if isinstance(found, str) and found else None
 
 
 def compile_pattern(source: str) -> re.Pattern[str] | None:

@@ -17,7 +17,7 @@ from claw_engine.approvals.model import ApprovalAsk, ApprovalRecord, Decision
 from claw_engine.approvals.policy import PermissionMode, Rule
 from claw_engine.approvals.rulesfile import Snapshot
 from claw_engine.errors import ClawError
-from claw_engine.events import EventBus
+from claw_engine.events import Event, EventBus
 from claw_engine.gateway.client_ports import AgentsPort, CommandsPort, EditsPort
 from claw_engine.gateway.tool_port import ToolsPort
 from claw_engine.lanes import Lanes
@@ -107,6 +107,14 @@ class History(Struct, frozen=True):
     verbose_level: str | None = None
 
 
+class SessionNews(Struct, frozen=True):
+    """A message that was stored, or the word for what else happened to a session."""
+
+    key: str
+    message: Mapping[str, object] | None = None
+    reason: str = ""
+
+
 class SessionsPort(Protocol):
     def canonical(self, key: str) -> str:
         """The full form of a session key. Raises ClawError for one that cannot be."""
@@ -122,6 +130,10 @@ class SessionsPort(Protocol):
 
     def row(self, key: str) -> SessionRow | None:
         """One session as `rows` shows it, without what its file holds."""
+        ...
+
+    def news(self, event: Event) -> SessionNews | None:
+        """What an event of the bus tells of one session."""
         ...
 
     async def history(self, key: str, limit: int) -> History: ...

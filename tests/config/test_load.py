@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from claw_engine.config.load import ConfigStore
+from claw_engine.config.load import BaseMoved, ConfigStore, Refused
 from claw_engine.config.problems import ConfigError, Problem, ProblemKind, format_path
 from claw_engine.paths import StateDir
 from tests.config.support import Config
@@ -266,15 +266,50 @@ def test_a_leading_tilde_in_path_keys_is_the_home(config: Config) -> None:
 
 
 async def test_reload_swaps_the_generation_and_says_what_changed(config: Config) -> None:
-    config.write("{gateway: {port: 1}, tools: {deny: ['a']}}")
+    config.write("{gateway: {port: 1, reload: {mode: 'hot'}}, tools: {deny: ['a']}}")
     store = config.store()
     pinned = store.load().settings
-    config.write("{gateway: {port: 2}, tools: {deny: ['a', 'b']}, // note\n}")
+    config.write("{gateway: {port: 2, reload: {mode: 'hot'}}, tools: {deny: ['a', 'b']}, // n\n}")
     outcome = await store.reload()
     assert outcome.swapped
     assert [format_path(path) for path in outcome.changed] == ["gateway.port", "tools.deny"]
     assert (pinned.generation, pinned.gateway.port) == (1, 1)
-    assert (store.settings.generation, store.settings.gateway.port) == (2, 2)
+    # The port is what the engine started with until it starts again.
+    assert (store.settings.generation, store.settings.gateway.port) == (2, 1)
+    assert store.settings.tools.deny == ("a", "b")
+
+
+@pytest.mark.parametrize("mode", ["off", "restart"])
+async def test_modes_that_apply_nothing_keep_the_settings(config: Config, mode: str) -> None:
+    config.write("{tools: {deny: ['a']}}")
+    store = config.store()
+    store.load()
+    config.write(f"{{gateway: {{reload: {{mode: '{mode}'}}}}, tools: {{deny: ['b']}}}}")
+    outcome = await store.reload()
+    assert not outcome.swapped and outcome.plan is not None
+    assert outcome.plan.restart is (mode == "restart")
+    assert (store.settings.tools.deny, store.settings.generation) == (("a",), 1)
+
+
+async def test_a_write_needs_the_newest_base_and_a_good_text(config: Config) -> None:
+    path = config.write("{tools: {deny: ['a']}} // mine")
+    store = config.store()
+    first = store.load()
+    good = config.state.config_last_good.read_bytes()
+    for base in (None, "0" * 64):
+        with pytest.raises(BaseMoved):
+            await store.write(lambda now: "{}", base)
+    with pytest.raises(Refused) as refused:
+        await store.write(lambda now: '{\n "tools": 5}', first.raw_hash)
+    (problem,) = [p for p in refused.value.problems if p.fatal]
+    assert (problem.line, format_path(problem.path)) == (2, "tools")
+    assert path.read_text() == "{tools: {deny: ['a']}} // mine"
+    assert config.state.config_last_good.read_bytes() == good
+    outcome = await store.write(lambda now: now.text.replace("'a'", "'b'"), first.raw_hash)
+    assert store.settings.tools.deny == ("b",) and outcome.swapped
+    assert path.read_text() == "{tools: {deny: ['b']}} // mine"
+    assert (config.state.root / "openclaw.json.bak").read_text().endswith("// mine")
+    assert config.state.config_last_good.read_bytes() == path.read_bytes()
 
 
 async def test_a_comment_only_change_is_no_new_generation(config: Config) -> None:
@@ -296,9 +331,9 @@ async def test_cf03_a_bad_edit_keeps_the_old_settings_until_mended(config: Confi
     outcome = await store.reload()
     assert not outcome.swapped and outcome.loaded.banner is not None
     assert (store.settings.gateway.port, store.settings.generation) == (1, 1)
-    config.write("{gateway: {port: 3}}")
+    config.write("{gateway: {port: 1}, tools: {deny: ['a']}}")
     assert (await store.reload()).loaded.banner is None
-    assert (store.settings.gateway.port, store.settings.generation) == (3, 2)
+    assert (store.settings.tools.deny, store.settings.generation) == (("a",), 2)
 
 
 async def test_a_vanished_file_keeps_the_old_settings(config: Config) -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claw_engine.config.diff import changed_paths, needs_restart, text_diff
-from claw_engine.config.problems import KeyPath, format_path
+from claw_engine.config.diff import changed_paths, text_diff
+from claw_engine.config.problems import format_path
 from claw_engine.config.redact import (
     MARKER,
     MarkerError,
@@ -204,19 +204,6 @@ def test_changed_leaf_paths(
     old: dict[str, object], new: dict[str, object], paths: list[str]
 ) -> None:
     assert [format_path(path) for path in changed_paths(old, new)] == paths
-
-
-@pytest.mark.parametrize(
-    ("path", "restart"),
-    [
-        (("gateway", "port"), True),
-        (("gateway", "reload", "mode"), False),
-        (("agents", "defaults", "model"), False),
-        (("plugins", "allow"), True),
-    ],
-)
-def test_what_needs_a_restart(path: KeyPath, restart: bool) -> None:
-    assert needs_restart(path) is restart
 
 
 def test_the_diff_hides_secrets_split_over_lines() -> None:

@@ -106,15 +106,15 @@ def test_set_value_changes_one_value_and_keeps_the_rest(text: str, steps: list[s
 @pytest.mark.parametrize(
     ("text", "path", "value", "expected"),
     [
-        ("", ("a",), 1, "{\n  a: 1\n}\n"),
-        ("{}", ("a", "b"), 1, '{\n  a: {\n    "b": 1\n  }\n}'),
+        ("", ("a",), 1, '{\n  "a": 1\n}\n'),
+        ("{}", ("a", "b"), 1, '{\n  "a": {\n    "b": 1\n  }\n}'),
         ("{ a: 1 }", ("b",), 2, "{ a: 1, b: 2 }"),
         ("{a: 1/* x */}/* y */", ("b",), 2, "{a: 1, b: 2/* x */}/* y */"),
         ("{ a: 1, }", ("b",), 2, "{ a: 1, b: 2, }"),
         ("{\n  a: 1 // why\n}", ("b",), 2, "{\n  a: 1, // why\n  b: 2\n}"),
         ("{\n  a: 1, // why\n  // end\n}", ("b",), 2, "{\n  a: 1, // why\n  b: 2,\n  // end\n}"),
         ("{a: 'x' /* keep */, b: 2}", ("a",), "y", '{a: "y" /* keep */, b: 2}'),
-        ("{\n// only a comment\n}", ("a",), 1, "{\n// only a comment\n  a: 1\n}"),
+        ("{\n// only a comment\n}", ("a",), 1, '{\n// only a comment\n  "a": 1\n}'),
         (
             "{\n  gateway: {\n    port: 1\n  }\n}",
             ("gateway", "auth", "token"),
