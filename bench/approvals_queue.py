@@ -71,9 +71,10 @@ async def figures(requests: int = REQUESTS) -> list[Figure]:
     out = []
     for size in (SMALL, LARGE):
         name = f"{size[0]}x{size[1]}"
-        _, second_1, move_1 = await with_queue(size, 1)
+        opens_1, second_1, move_1 = await with_queue(size, 1)
         opens, second_n, move_n = await with_queue(size, requests)
         out += [
+            Figure(f"{name}: queue of 1 opens, CPU", "ms", opens_1),
             Figure(f"{name}: queue of {requests} opens, CPU", "ms", opens, OPEN_MS),
             Figure(f"{name}: a second, 1 waits, CPU", "ms", [second_1]),
             Figure(f"{name}: a second, {requests} wait, CPU", "ms", [second_n]),
