@@ -63,7 +63,7 @@ class Asker:
         call_id = self.call_id = f"call-{self._calls}"
         self._steps.state(RunState.CONNECTING, cause)
         encoded = self._model.encode(request)
-        parts, tokens = rows(request, encoded, self._book)
+        parts, tokens = rows(encoded, self._book)
         self._steps.tell(
             TraceKind.CALL_STARTED,
             callId=call_id,

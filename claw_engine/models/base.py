@@ -102,19 +102,49 @@ class Span(Struct, frozen=True):
     encoding: Literal["json-string", "raw"] = "raw"
 
 
+class Piece(Struct, frozen=True, eq=False):
+    """A stretch of a body, encoded once and shared by all requests that say the same.
+
+    `spans` name its parts' bytes, counted from its own start; what lies between them is glue.
+    `parts` are all parts it was made from, whether the wire carries them or not.
+    """
+
+    data: bytes
+    spans: tuple[Span, ...] = ()
+    parts: tuple[Part, ...] = ()
+
+
 class Encoded(Struct, frozen=True):
-    """A request ready for the wire. Spans are sorted, disjoint and cover every byte of `body`.
+    """A request ready for the wire: `body` is the data of all pieces, one after the other.
 
     `headers` hold the credential and never print.
     """
 
     body: bytes
-    spans: tuple[Span, ...]
+    pieces: tuple[Piece, ...]
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return f"Encoded({len(self.body)} bytes, {len(self.spans)} spans, url={self.url!r})"
+        return f"Encoded({len(self.body)} bytes, {len(self.pieces)} pieces, url={self.url!r})"
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """Sorted, disjoint, and covering every byte of `body`. Worked out at each reading: most
+        calls need sizes only, and a long talk has hundreds."""
+        out: list[Span] = []
+        base = covered = 0
+        for piece in self.pieces:
+            for span in piece.spans:
+                start, end = base + span.start, base + span.end
+                if covered < start:
+                    out.append(Span(None, covered, start))
+                out.append(Span(span.part_id, start, end, span.encoding))
+                covered = end
+            base += len(piece.data)
+        if covered < base:
+            out.append(Span(None, covered, base))
+        return tuple(out)
 
 
 def decode_span(body: bytes, span: Span) -> str:

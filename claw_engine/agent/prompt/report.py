@@ -5,71 +5,71 @@ Byte counts come from the spans of the encoded body, so they are what really cro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from claw_engine.agent.context.tokens import estimate
-from claw_engine.models.base import Encoded, Request
+from claw_engine.models.base import Encoded, Piece
 from claw_engine.parts import Part
 
 _MAX_REMEMBERED = 4096
 
 
+Row = dict[str, object]
+
+
 class SizeBook:
-    """What is known of a part without the body, worked out once a part: parts are immutable."""
+    """Sizes of parts and of the pieces of a body, worked out once: both are immutable."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Part, int, dict[str, object]]] = {}
+        self._tokens: dict[int, tuple[Part, int]] = {}
+        self._rows: dict[int, tuple[Piece, list[Row], int]] = {}
 
     def tokens(self, part: Part) -> int:
         """Estimated tokens."""
-        return self.look(part)[1]
-
-    def look(self, part: Part) -> tuple[Part, int, dict[str, object]]:
-        """The part, its estimated tokens, and its row without bytes; not to be changed."""
         # Keyed by object identity; the part is kept so that its id() cannot be reused.
-        known = self._known.get(id(part))
+        known = self._tokens.get(id(part))
         if known is None:
-            if len(self._known) >= _MAX_REMEMBERED:
-                self._known.clear()
-            size = estimate(part.text)
-            row: dict[str, object] = {
-                "id": part.id,
-                "kind": part.kind.value,
-                "name": part.name,
-                "source": part.source,
-                "tokens": size,
-            }
-            known = self._known[id(part)] = (part, size, row)
-        return known
+            if len(self._tokens) >= _MAX_REMEMBERED:
+                self._tokens.clear()
+            known = self._tokens[id(part)] = (part, estimate(part.text))
+        return known[1]
 
+    def rows(self, piece: Piece) -> tuple[list[Row], int]:
+        """The rows of a piece's parts and the tokens of all of them; not to be changed."""
+        known = self._rows.get(id(piece))
+        if known is None:
+            if len(self._rows) >= _MAX_REMEMBERED:
+                self._rows.clear()
+            known = self._rows[id(piece)] = (piece, *self._count(piece))
+        return known[1], known[2]
 
-def parts_of(request: Request) -> Iterator[Part]:
-    """All parts in the order in which they are said."""
-    yield from request.system
-    for tool in request.tools:
-        yield tool.part
-    for turn in request.turns:
-        yield from turn.reasoning
-        yield from turn.parts
-        for call in turn.tool_calls:
-            yield call.arguments
-
-
-def rows(request: Request, encoded: Encoded, book: SizeBook) -> tuple[list[dict[str, object]], int]:
-    """One row a part that is in the body: id, kind, name, source, bytes, tokens (estimated); and
-    the tokens of all parts."""
-    sizes: dict[str, int] = {}
-    for span in encoded.spans:
-        if span.part_id is not None:
+    def _count(self, piece: Piece) -> tuple[list[Row], int]:
+        sizes: dict[str | None, int] = {}
+        for span in piece.spans:
             sizes[span.part_id] = sizes.get(span.part_id, 0) + span.end - span.start
-    out: list[dict[str, object]] = []
+        rows: list[Row] = []
+        total = 0
+        for part in piece.parts:
+            size = estimate(part.text)
+            total += size
+            if part.id in sizes:
+                rows.append({
+                    "id": part.id, "kind": part.kind.value, "name": part.name,
+                    "source": part.source, "tokens": size, "bytes": sizes[part.id],
+                })  # fmt: skip
+        return rows, total
+
+
+def rows(encoded: Encoded, book: SizeBook) -> tuple[list[Row], int]:
+    """One row a part that is in the body, in wire order: id, kind, name, source, bytes, tokens
+    (estimated); and the tokens of all parts."""
+    out: list[Row] = []
     total = 0
-    for part in parts_of(request):
-        _, tokens, row = book.look(part)
-        total += tokens
-        size = sizes.get(part.id)
-        if size is not None:
-            out.append({**row, "bytes": size})
+    for piece in encoded.pieces:
+        if piece.parts:
+            found, tokens = book.rows(piece)
+            out += found
+            total += tokens
     return out, total
 
 

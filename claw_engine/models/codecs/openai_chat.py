@@ -14,6 +14,7 @@ from claw_engine.models.arguments import is_json_object
 from claw_engine.models.base import (
     Encoded,
     ModelRef,
+    Piece,
     Request,
     Span,
     ToolSpec,
@@ -31,7 +32,7 @@ _EMPTY = {"user": "(empty message)", "assistant": "(no text)", "tool": "(no outp
 FIXED = 16
 """System messages and lists of tools that a memo keeps."""
 
-_Known: TypeAlias = tuple[object, bytes, tuple[Span, ...]]
+_Known: TypeAlias = tuple[object, Piece]
 
 _encode_json = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -61,38 +62,41 @@ class TurnMemo:
         self._known: dict[int, _Known] = {}
         self._fixed: dict[int, _Known] = {}
 
-    def fragment(self, turn: Turn) -> tuple[bytes, tuple[Span, ...]]:
-        """The bytes of a turn and its spans, counted from its own start."""
+    def turn(self, turn: Turn) -> Piece:
+        """One message."""
         known = self._known.get(id(turn))
         if known is None:
             writer = _Writer()
             _turn(writer, turn, self.rules)
-            known = _keep(self._known, self._limit, turn, writer)
-        return known[1], known[2]
+            calls = tuple(call.arguments for call in turn.tool_calls)
+            piece = writer.finish((*turn.reasoning, *turn.parts, *calls))
+            known = _keep(self._known, self._limit, turn, piece)
+        return known[1]
 
-    def system(self, parts: tuple[Part, ...]) -> tuple[bytes, tuple[Span, ...]]:
-        """The same of the system message, which is one object while nothing changed."""
+    def system(self, parts: tuple[Part, ...]) -> Piece:
+        """The system message, which is one object while nothing changed."""
         known = self._fixed.get(id(parts))
         if known is None:
             writer = _Writer()
             _system(writer, parts)
-            known = _keep(self._fixed, FIXED, parts, writer)
-        return known[1], known[2]
+            known = _keep(self._fixed, FIXED, parts, writer.finish(parts))
+        return known[1]
 
-    def tools(self, specs: tuple[ToolSpec, ...]) -> tuple[bytes, tuple[Span, ...]]:
-        """The same of the list of tools."""
+    def tools(self, specs: tuple[ToolSpec, ...]) -> Piece:
+        """The list of tools."""
         known = self._fixed.get(id(specs))
         if known is None:
             writer = _Writer()
             _tools(writer, specs)
-            known = _keep(self._fixed, FIXED, specs, writer)
-        return known[1], known[2]
+            piece = writer.finish(tuple(spec.part for spec in specs))
+            known = _keep(self._fixed, FIXED, specs, piece)
+        return known[1]
 
 
-def _keep(memo: dict[int, _Known], limit: int, what: object, writer: _Writer) -> _Known:
+def _keep(memo: dict[int, _Known], limit: int, what: object, piece: Piece) -> _Known:
     if len(memo) >= limit:
         memo.clear()
-    known = memo[id(what)] = (what, *writer.finish())
+    known = memo[id(what)] = (what, piece)
     return known
 
 
@@ -122,28 +126,26 @@ def encode(
     have been made for the same rules.
     """
     memo = memo or TurnMemo(rules)
-    writer = _Writer()
-    writer.glue('{"model":' + _encode_json(request.model.id) + ',"messages":[')
-    first = True
+    head = '{"model":' + _encode_json(request.model.id) + ',"messages":['
+    pieces = [Piece(_bytes(head))]
     if request.system:
-        writer.fragment(*memo.system(request.system))
-        first = False
+        pieces += (memo.system(request.system), _COMMA)
     for turn in request.turns:
-        if not first:
-            writer.glue(",")
-        first = False
-        writer.fragment(*memo.fragment(turn))
-    writer.glue('],"stream":true,"stream_options":{"include_usage":true}')
+        pieces += (memo.turn(turn), _COMMA)
+    if len(pieces) > 1:
+        pieces.pop()  # the comma after the last message
+    middle = '],"stream":true,"stream_options":{"include_usage":true}'
     limit = request.max_tokens or request.model.max_tokens
     if limit:
-        writer.glue(f',"{rules.max_tokens_field}":{limit}')
+        middle += f',"{rules.max_tokens_field}":{limit}'
     for key, value in _thinking(request, rules).items():
-        writer.glue(f',"{key}":{_encode_json(value)}')
+        middle += f',"{key}":{_encode_json(value)}'
+    pieces.append(Piece(_bytes(middle)))
     if request.tools:
-        writer.fragment(*memo.tools(request.tools))
-    writer.glue("}")
-    body, spans = writer.finish()
-    return Encoded(body=body, spans=spans, url=chat_url(request.model), headers=headers)
+        pieces.append(memo.tools(request.tools))
+    pieces.append(_END)
+    body = b"".join([piece.data for piece in pieces])
+    return Encoded(body, tuple(pieces), chat_url(request.model), headers)
 
 
 def chat_url(ref: ModelRef) -> str:
@@ -228,15 +230,14 @@ def _thinking(request: Request, rules: WireRules) -> dict[str, object]:
 
 
 class _Writer:
-    """Collects bytes and closes a span at every border between a part and glue."""
+    """Collects the bytes of one piece and notes where each part stands."""
 
-    __slots__ = ("_chunks", "_glue_start", "_position", "_spans")
+    __slots__ = ("_chunks", "_position", "_spans")
 
     def __init__(self) -> None:
         self._chunks: list[bytes] = []
         self._spans: list[Span] = []
         self._position = 0
-        self._glue_start = 0
 
     def glue(self, text: str) -> None:
         self._put(text)
@@ -256,41 +257,28 @@ class _Writer:
         """A part whose text is JSON already."""
         self._part(part.id, part.text, json_string=False)
 
-    def fragment(self, data: bytes, spans: tuple[Span, ...]) -> None:
-        """Bytes written before; glue at their start joins the glue that is open."""
-        base = self._position
-        for span in spans:
-            if span.part_id is not None:
-                self._position = base + span.start
-                self._close_glue()
-                end = base + span.end
-                self._spans.append(Span(span.part_id, self._position, end, span.encoding))
-                self._glue_start = end
-        self._chunks.append(data)
-        self._position = base + len(data)
-
-    def finish(self) -> tuple[bytes, tuple[Span, ...]]:
-        self._close_glue()
-        return b"".join(self._chunks), tuple(self._spans)
+    def finish(self, parts: tuple[Part, ...]) -> Piece:
+        """What was written, made from `parts`."""
+        return Piece(b"".join(self._chunks), tuple(self._spans), parts)
 
     def _part(self, part_id: str, text: str, *, json_string: bool) -> None:
-        self._close_glue()
         start = self._position
         self._put(text)
         self._spans.append(
             Span(part_id, start, self._position, "json-string" if json_string else "raw")
         )
-        self._glue_start = self._position
-
-    def _close_glue(self) -> None:
-        if self._glue_start < self._position:
-            self._spans.append(Span(None, self._glue_start, self._position))
-            self._glue_start = self._position
 
     def _put(self, text: str) -> None:
-        try:
-            data = text.encode("utf-8")
-        except UnicodeEncodeError:  # rare; escaping leaves surrogates as they are
-            data = wire_text(text).encode("utf-8")
+        data = _bytes(text)
         self._chunks.append(data)
         self._position += len(data)
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:  # rare; escaping leaves surrogates as they are
+        return wire_text(text).encode("utf-8")
+
+
+_COMMA, _END = Piece(b","), Piece(b"}")
