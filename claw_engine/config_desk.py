@@ -37,10 +37,10 @@ class ConfigDesk:
 
         store = self._store
         reading = await store.look()
-        in_force = store.current.settings
-        redactor = _redactor(reading.settings or in_force)
-        settings = reading.settings
-        shown = _sayable(redactor.config((settings or in_force).raw))
+        in_force = store.loaded
+        settings = reading.settings or in_force or Settings()
+        redactor = _redactor(settings)
+        shown = _sayable(redactor.config(settings.raw))
         problems = reading.problems
         raw: str | None = ""
         if reading.present:
@@ -56,7 +56,7 @@ class ConfigDesk:
             "config": shown,
             "parsed": shown,
             "hash": reading.raw_hash,
-            "generation": in_force.generation,
+            "generation": in_force.generation if in_force is not None else 0,
             "issues": [issue(p, redactor) for p in problems if p.fatal],
             "warnings": [issue(p, redactor) for p in problems if not p.fatal],
             "legacyIssues": [],

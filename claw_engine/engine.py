@@ -33,6 +33,7 @@ from claw_engine.listening import Listening
 from claw_engine.logs import Logs, level_number, start_logs
 from claw_engine.notices import NoticeBoard, problem_notices
 from claw_engine.paths import StateDir
+from claw_engine.probes import Found
 from claw_engine.protocol.names import ALL_SCOPES, Scope
 from claw_engine.reloading import Reloading
 from claw_engine.restarts import DRAIN_S as RESTART_DRAIN_S
@@ -144,6 +145,7 @@ class Engine:
             needed=self._mode == "headless",
         )
         self.reloading = Reloading(self)
+        self._rooms.probes.add("gateway", self._look_at_gateway)
         self._housekeeping = Housekeeping(self)
 
         self._close.push_async_callback(self._rooms.close)
@@ -175,6 +177,11 @@ class Engine:
         if self._restarts is not None:
             self._close.callback(self._restarts.detach)
             self._restarts.attach(self._rooms.runs, self._bus, self._end_for_restart)
+
+    async def _look_at_gateway(self) -> Sequence[Found]:
+        from claw_engine.gateway.probe import look  # only for whoever asks
+
+        return await look(self.gateway, self.settings().gateway, self.reloading.waits)
 
     async def _tell_note(self) -> None:
         """Say why the engine before this one ended, if it left word."""

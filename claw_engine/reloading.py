@@ -19,6 +19,8 @@ log = logging.getLogger("claw.engine")
 APPLIED = "config-changed"
 WAITING = "config-waits"
 _SHOWN = 6
+RESTART_DELAY_MS = 1000
+"""More edits often follow the first, and whoever made it should get an answer."""
 
 
 class Host(Protocol):
@@ -44,6 +46,11 @@ class Reloading:
 
     def begin(self) -> None:
         self._problems = set(self._host.board.codes())
+
+    @property
+    def waits(self) -> str:
+        """Names of settings that are not in force yet."""
+        return _names(tuple(self._waiting))
 
     async def changed(self) -> None:
         """The files may have changed: read them."""
@@ -75,14 +82,14 @@ class Reloading:
         if not found.waiting:
             return
         self._waiting |= dict.fromkeys(found.waiting)
-        names = _names(tuple(self._waiting))
+        names = self.waits
         log.info("config waits: mode=%s paths=%s", found.mode, names)
         title = f"Not in force yet: {names}."
         if found.restart and host.restartable:
             hint = "The engine restarts when runs have ended."
             host.board.tell(WAITING, "info", title, hint=hint, sticky=True)
             if restarts:
-                host.restart(f"config changed: {names}")
+                host.restart(f"config changed: {names}", RESTART_DELAY_MS)
             return
         why = f"gateway.reload.mode is {found.mode}" if not found.restart else "a console runs it"
         host.board.tell(

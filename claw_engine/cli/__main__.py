@@ -23,6 +23,19 @@ if TYPE_CHECKING:
 
 VERBS = {
     ("gateway", "run"): "gateway_run",
+    ("gateway", "start"): "gateway_start",
+    ("gateway", "stop"): "gateway_stop",
+    ("gateway", "restart"): "gateway_stop",
+    ("gateway", "status"): "gateway_status",
+    ("gateway", "health"): "health",
+    ("gateway", "call"): "call",
+    ("logs", ""): "logs",
+    **{("sessions", action): "sessions" for action in ("", "list", "show", "reset", "delete")},
+    **{("config", action): "config" for action in ("get", "set", "validate", "file")},
+    **{
+        ("devices", action): "devices"
+        for action in ("", "list", "approve", "reject", "remove", "rotate", "revoke")
+    },
     ("status", ""): "status",
     ("health", ""): "health",
     ("agent", ""): "agent",
@@ -120,15 +133,9 @@ def build_parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"claw {__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", prog="claw")
 
-    gateway = verbs.add_parser("gateway", parents=[common], help="run the engine without a console")
-    actions = gateway.add_subparsers(
-        dest="action", required=True, metavar="ACTION", prog="claw gateway"
-    )
-    run = actions.add_parser("run", parents=[common], help="run until stopped")
-    run.add_argument(
-        "--port", metavar="N", type=_port, help="the network port; 0 lets the system choose"
-    )
-
+    gateway = verbs.add_parser("gateway", parents=[common], help="the engine without a console")
+    if given is None or "gateway" in given:
+        _gateway(gateway, common)
     verbs.add_parser("status", parents=[common], help="what the engine is doing")
     verbs.add_parser("health", parents=[common], help="whether the engine answers")
 
@@ -140,7 +147,21 @@ def build_parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
     call.add_argument("method", metavar="METHOD")
     call.add_argument("params", metavar="JSON", nargs="?", default="{}")
 
-    verbs.add_parser("doctor", parents=[common], help="what works here and what does not")
+    doctor = verbs.add_parser("doctor", parents=[common], help="what works here and what does not")
+    doctor.add_argument("--fix", action="store_true", help="mend what needs no decision")
+
+    logs = verbs.add_parser("logs", parents=[common], help="the engine's log")
+    logs.add_argument("--follow", "-f", action="store_true", help="go on as it grows")
+    logs.add_argument("--limit", metavar="N", type=_lines, default=200, help="lines, 5000 at most")
+
+    for name, words, fill in (
+        ("sessions", "conversations: list, show, reset, delete", _sessions),
+        ("config", "the configuration: get, set, validate, file", _config),
+        ("devices", "who may connect: list, approve, reject, rotate, revoke", _devices),
+    ):
+        verb = verbs.add_parser(name, parents=[common], help=words)
+        if given is None or name in given:
+            fill(verb, common)
 
     mode = verbs.add_parser("mode", parents=[common], help="the permission mode")
     mode.add_argument("name", metavar="NAME", nargs="?", choices=MODES, help=", ".join(MODES))
@@ -194,6 +215,75 @@ def build_parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
     return parser
 
 
+def _gateway(verb: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    actions = verb.add_subparsers(
+        dest="action", required=True, metavar="ACTION", prog="claw gateway"
+    )
+    run = actions.add_parser("run", parents=[common], help="run until stopped")
+    start = actions.add_parser("start", parents=[common], help="run in the background")
+    for which in (run, start):
+        which.add_argument(
+            "--port", metavar="N", type=_port, help="the network port; 0 lets the system choose"
+        )
+    start.add_argument("--wait", metavar="S", type=_seconds, default=30, help="until it is ready")
+    stop = actions.add_parser("stop", parents=[common], help="stop it")
+    again = actions.add_parser("restart", parents=[common], help="restart it; what waits is kept")
+    for which in (stop, again):
+        which.add_argument(
+            "--wait", metavar="S", type=_seconds, default=90, help="until it is done"
+        )
+    again.add_argument("--reason", default="", help="told to clients and in the log")
+    status = actions.add_parser("status", parents=[common], help="whether it runs, and where")
+    status.add_argument("--deep", action="store_true", help="also try the port and the probes")
+    actions.add_parser("health", parents=[common], help="whether it answers")
+    call = actions.add_parser("call", parents=[common], help="call any method")
+    call.add_argument("method", metavar="METHOD")
+    call.add_argument("params", metavar="JSON", nargs="?", default="{}")
+
+
+def _sessions(verb: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    actions = verb.add_subparsers(dest="action", metavar="ACTION", prog="claw sessions")
+    actions.add_parser("list", parents=[common], help="the newest first")
+    show = actions.add_parser("show", parents=[common], help="one conversation")
+    show.add_argument("key", metavar="KEY")
+    show.add_argument("--limit", metavar="N", type=int, default=20, help="messages, 1000 at most")
+    reset = actions.add_parser("reset", parents=[common], help="stop it and begin anew")
+    reset.add_argument("key", metavar="KEY")
+    delete = actions.add_parser("delete", parents=[common], help="take it off the list")
+    delete.add_argument("key", metavar="KEY")
+    delete.add_argument("--keep-transcript", action="store_true", help="leave the file in place")
+
+
+def _config(verb: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    actions = verb.add_subparsers(
+        dest="action", required=True, metavar="ACTION", prog="claw config"
+    )
+    get = actions.add_parser("get", parents=[common], help="what the file says; secrets hidden")
+    get.add_argument("path", metavar="PATH", nargs="?", default="", help="gateway.port; none: all")
+    put = actions.add_parser("set", parents=[common], help="change one value; comments stay")
+    put.add_argument("path", metavar="PATH", help="gateway.port, agents.list[0].model")
+    put.add_argument("value", metavar="VALUE", help="JSON5, else a text; null takes the key out")
+    actions.add_parser("validate", parents=[common], help="what is wrong, and where")
+    actions.add_parser("file", parents=[common], help="where it is")
+
+
+def _devices(verb: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    actions = verb.add_subparsers(dest="action", metavar="ACTION", prog="claw devices")
+    actions.add_parser("list", parents=[common], help="paired devices, and those that ask")
+    for name, words in (("approve", "let it in"), ("reject", "do not")):
+        one = actions.add_parser(name, parents=[common], help=words)
+        one.add_argument("id", metavar="REQUEST", help="the request, or the beginning of its id")
+    out = actions.add_parser("remove", parents=[common], help="forget it, with its tokens")
+    rotate = actions.add_parser("rotate", parents=[common], help="a new token for it, shown once")
+    revoke = actions.add_parser("revoke", parents=[common], help="its token is good no more")
+    for one in (out, rotate, revoke):
+        one.add_argument("id", metavar="DEVICE", help="the device, or the beginning of its id")
+    for one in (rotate, revoke):
+        one.add_argument("--role", default="operator", help="operator or node")
+    rotate.add_argument("--scope", dest="scopes", metavar="SCOPE", action="append",
+                        help="what it may do; again for more")  # fmt: skip
+
+
 def _approvals(verb: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
     decide = verb.add_subparsers(dest="action", metavar="ACTION", prog="claw approvals")
     decide.add_parser("list", parents=[common], help="requests that wait")
@@ -242,6 +332,18 @@ def _span(text: str) -> dict[str, object]:
 def _port(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text) <= 65535):
         raise argparse.ArgumentTypeError(f"invalid port {text!r}: a number from 0 to 65535")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    if not (text.isascii() and text.isdecimal() and len(text) < 6):
+        raise argparse.ArgumentTypeError(f"invalid time {text!r}: whole seconds")
+    return float(text)
+
+
+def _lines(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= 5000):
+        raise argparse.ArgumentTypeError(f"invalid number {text!r}: 1 to 5000 lines")
     return int(text)
 
 

@@ -1,7 +1,7 @@
 """`claw doctor`: what works on this machine and what stays open, as every room finds it.
 
-Asks the running engine; without one it looks by itself at what needs no engine.
-Exit code 1 when a probe failed.
+Asks the running engine; without one it looks by itself at what needs no engine. With --fix it mends
+file modes and settings that have one safe value first. Exit code 1 when a probe failed.
 """
 
 from __future__ import annotations
@@ -20,15 +20,22 @@ _SIGNS = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}
 
 
 def run(args: Namespace) -> int:
+    done = _fix(args) if args.fix else None
     try:
         with client(args) as engine:
             found: Mapping[str, object] = {**engine.call("doctor.probes"), "engine": True}
     except NoEngine:
         found = {"probes": _alone(args), "engine": False}
     rows = items(found, "probes")
+    if done is not None:
+        found = {**found, "fixed": done}
     if args.json:
         say_json(found)
     else:
+        for words in done or ():
+            say(f"fixed  {one_line(words, 300)}")
+        if done == []:
+            say("Nothing was there to mend.")
         if not found["engine"]:
             say("No engine runs here; only what needs none was looked at.")
         for row in rows:
@@ -38,6 +45,17 @@ def run(args: Namespace) -> int:
             if row.get("hint") and row.get("health") != "ok":
                 say(f"      {row['hint']}")
     return 1 if any(row.get("health") == "fail" for row in rows) else 0
+
+
+def _fix(args: Namespace) -> list[str]:
+    from claw_engine.audits import NothingToAudit  # the plain look needs none of this
+    from claw_engine.cli.mend import mend
+    from claw_engine.paths import StateDir
+
+    try:
+        return mend(StateDir(state_dir(args)))
+    except NothingToAudit as error:
+        return [f"NOT DONE: {error.sentence()}"]
 
 
 def _alone(args: Namespace) -> list[Mapping[str, object]]:

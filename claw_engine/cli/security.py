@@ -42,14 +42,9 @@ def run(args: Namespace) -> int:
 
 
 def _fix(state: StateDir) -> list[str]:
-    from claw_engine.audits import fix, subject_of  # the plain audit needs none of this
-    from claw_engine.world import RealDisk
+    from claw_engine.cli.mend import mend  # the plain audit needs none of this
 
-    disk = RealDisk()
-    try:
-        return fix(subject_of(state, os.environ, disk), disk)
-    finally:
-        disk.close()
+    return mend(state)
 
 
 def _alone(state: StateDir) -> dict[str, object]:

@@ -97,6 +97,11 @@ class ConfigStore:
     def settings(self) -> Settings:
         return self.current.settings
 
+    @property
+    def loaded(self) -> Settings | None:
+        """What is in force; None before `load`."""
+        return self._current.settings if self._current is not None else None
+
     def load(self) -> Loaded:
         """Read the files at start. Raises ConfigError when nothing usable is there."""
         reading = self._read(1)
