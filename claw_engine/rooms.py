@@ -20,7 +20,8 @@ from claw_engine.adapters import (
 )
 from claw_engine.agent.run import AgentDeps, AgentRuntime
 from claw_engine.approvals.broker import Broker
-from claw_engine.approvals.modes import ModeSwitch
+from claw_engine.approvals.modes import ModeSwitch, at_most
+from claw_engine.approvals.policy import PermissionMode
 from claw_engine.approvals.rulesfile import RulesFile
 from claw_engine.approvals.store import ExecApprovals
 from claw_engine.client_adapters import AgentsAdapter, CommandsAdapter, EditsAdapter
@@ -126,7 +127,7 @@ class Rooms:
                 approvals=self.broker,
                 exec_approvals=self.exec_approvals,
                 abort=self.runs.abort,
-                mode=self.permission.mode,
+                mode=self._mode_of,
                 standing=Standings(self.boxes, self._entry),
             )
         )
@@ -315,6 +316,9 @@ class Rooms:
         routes = (warning,) if warning else ()
         subject = await disk.run(subject_of, self._state, env, disk, routes)
         return await asyncio.to_thread(report, subject, self._world.clock.now_ms())
+
+    def _mode_of(self, key: str) -> PermissionMode:
+        return at_most(self.permission.mode(), self._entry(key).get("permissionMode"))
 
     def _entry(self, key: str) -> Mapping[str, object]:
         entry = self.sessions.get(key)

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from claw_engine.agent.checks import CallChecks, Caller, Cleared
@@ -108,7 +109,7 @@ class ToolCalls:
             output=lambda text: None,
             operator_wait=_nothing_to_park,
             on_approval=lambda record: None,
-            mode=deps.mode,
+            mode=partial(deps.mode, call.session_key),
             standing=standing,
             notes=cleared.notes,
         )

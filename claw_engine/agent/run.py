@@ -10,6 +10,7 @@ import asyncio
 import errno
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,7 +96,7 @@ _STOPPED = {
 
 
 class AgentDeps(Struct, frozen=True):
-    """Everything the runtime is wired to. `abort` stops a run through its supervisor."""
+    """Everything the runtime is wired to. `abort` stops a run, `mode` is a session's now."""
 
     world: World
     state_dir: StateDir
@@ -105,7 +106,7 @@ class AgentDeps(Struct, frozen=True):
     approvals: Broker
     exec_approvals: ExecApprovals
     abort: Callable[[str, AbortReason], object]
-    mode: Callable[[], PermissionMode] = guarded
+    mode: Callable[[str], PermissionMode] = lambda key: guarded()
     standing: StandingOf | None = None
     """Where a run's commands belong; None = nowhere but here."""
     hooks: Hooks | None = None
@@ -252,12 +253,12 @@ class Execution:
         log.info("run start: runId=%s sessionKey=%s model=%s", run.id, run.session_key, ref.name)
         for name in await self._workspace_ready(chosen):
             log.info("workspace file created: %s", chosen.workspace / name)
+        standing = await self._standing(settings, chosen)
         there = circumstances(
             settings, run.session_key, run.agent_id, source=self._message.source, extra=extra,
             provider=ref.provider, model=ref.id,
         )  # fmt: skip
         tools = deps.tools.under(settings, there)
-        standing = await self._standing(settings, chosen)
         specs = tools.specs()
         workdir = str(chosen.workspace) if standing.box is None else standing.box.workdir
         facts = Facts(
@@ -326,7 +327,7 @@ class Execution:
         workspace = chosen.workspace if box is None else Path(box.workspace)
 
         outside = self._outside
-        mode = outside.mode(deps.mode)
+        mode = outside.mode(partial(deps.mode, run.session_key))
 
         def make(
             tool_call_id: str,

@@ -31,6 +31,21 @@ _MEANING = {
 }
 
 
+_STRICTEST_FIRST = tuple(PermissionMode)
+_SESSION_WORDS = {"read-only": PermissionMode.LOOK}
+
+
+def at_most(mode: PermissionMode, word: object) -> PermissionMode:
+    """The engine's mode, or the stricter one that a session asks for (`permissionMode`)."""
+    if not isinstance(word, str) or not word:
+        return mode
+    try:
+        wanted = _SESSION_WORDS.get(word) or PermissionMode(word)
+    except ValueError:
+        return mode
+    return min(mode, wanted, key=_STRICTEST_FIRST.index)
+
+
 class ModeSwitch:
     """Loop thread only. Use: `await load(configured)`, `mode`, `switch`, at the end `close`."""
 

@@ -17,6 +17,8 @@ from claw_engine.approvals.wire import record_to_wire
 from claw_engine.events import Event, EventBus, Notice, Resync, Subscription
 from claw_engine.gateway.pace import Pacer
 from claw_engine.gateway.peer import Peer
+from claw_engine.gateway.ports import SessionNews
+from claw_engine.gateway.session_events import Injected, RowOf, SessionTeller, injected_event
 from claw_engine.gateway.throttle import Throttle
 from claw_engine.gateway.translate import CHAT_DELTA_MS, ChatTranslator, trace_event
 from claw_engine.gateway.wire_events import OVERHEAD, Audience, Delivery, WireEvent
@@ -32,6 +34,14 @@ MAILBOX = 8192
 _TOKENS = WireEvent("agent", {}, audience=Audience.TOKEN_STREAM)
 
 
+def _no_news(event: Event) -> SessionNews | None:
+    return None
+
+
+def _no_row(key: str) -> None:
+    return None
+
+
 class Broadcaster:
     """Owns the list of peers and what they are told. Use: `start()`, …, `await stop(reason)`."""
 
@@ -42,8 +52,12 @@ class Broadcaster:
         lanes_payload: Callable[[], Mapping[str, object]],
         *,
         tick_s: float = TICK_S,
+        news: Callable[[Event], SessionNews | None] = _no_news,
+        session_row: RowOf = _no_row,
     ) -> None:
         self._clock = clock
+        self._news = news
+        self._teller = SessionTeller(session_row, clock.now_ms)
         self._bus = bus
         self._lanes_payload = lanes_payload
         self._tick_s = tick_s
@@ -154,6 +168,12 @@ class Broadcaster:
                 key = getattr(event, "session_key", None)
                 if isinstance(key, str):
                     self._session_changed([key])
+            case "sessions" if isinstance(event, Injected):
+                self.send(injected_event(event, self._clock.now_ms()))
+            case "sessions" if (news := self._news(event)) is not None:
+                if self._followed():
+                    self._put_all(self._teller.news(news))
+                self._session_changed([news.key])
             case "sessions":
                 keys = getattr(event, "keys", None) or [getattr(event, "key", "")]
                 self._session_changed(str(key) for key in keys)
@@ -164,6 +184,8 @@ class Broadcaster:
             self.send(trace_event(event))
         for wire in self._translator.feed(event, tokens=bool(self._token_readers)):
             self._pacer.put(wire)
+        if event.kind in (TraceKind.RUN_STARTED, TraceKind.RUN_ENDED) and self._followed():
+            self._put_all(self._teller.run(event))
         if event.kind is TraceKind.RUN_ENDED:
             for peer in self._peers.values():
                 peer.forget_run(event.run_id)
@@ -191,7 +213,18 @@ class Broadcaster:
         keys, self._changed = sorted(self._changed), set()
         if keys:
             cost = OVERHEAD + sum(map(len, keys))
-            self.send(WireEvent("sessions.changed", {"keys": keys}, cost=cost))
+            told = WireEvent("sessions.changed", {"keys": keys}, cost, audience=Audience.KEYS)
+            self.send(told)
+            if self._followed():
+                for key in keys:
+                    self._pacer.put(self._teller.changed(key))
+
+    def _followed(self) -> bool:
+        return any(peer.follows_sessions for peer in self._peers.values())
+
+    def _put_all(self, events: Iterable[WireEvent]) -> None:
+        for event in events:
+            self._pacer.put(event)
 
     def _arm_tick(self) -> None:
         self._tick = self._clock.call_later(self._tick_s, self._send_tick)

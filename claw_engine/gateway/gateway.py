@@ -26,6 +26,7 @@ from claw_engine.gateway.port import Port
 from claw_engine.gateway.ports import GatewayParts
 from claw_engine.gateway.presence import Presence
 from claw_engine.gateway.session import Shop
+from claw_engine.gateway.session_rows import session_row
 from claw_engine.gateway.wire_events import OVERHEAD, Audience, Delivery, WireEvent
 from claw_engine.paths import StateDir
 from claw_engine.protocol.names import DEFAULT_SESSION, Scope, allows
@@ -62,7 +63,10 @@ class Gateway:
         self._config_path = config_path(state_dir, env)
         self._warned: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self.broadcaster = Broadcaster(parts.clock, parts.bus, lambda: lanes_payload(parts))
+        self.broadcaster = Broadcaster(
+            parts.clock, parts.bus, lambda: lanes_payload(parts),
+            news=parts.sessions.news, session_row=lambda key: session_row(parts, key),
+        )  # fmt: skip
         self.presence = Presence(parts.clock, parts.host.version)
         self._health = Health(parts)
         self.devices = Devices(world, state_dir.devices_dir, self._pairing)

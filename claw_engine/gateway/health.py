@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from claw_engine.gateway.methods.sessions import session_index
 from claw_engine.gateway.ports import GatewayParts
+from claw_engine.gateway.session_rows import session_index
 from claw_engine.gateway.translate4 import agent_of
 
 KEPT_S = 2.0

@@ -13,6 +13,7 @@ from claw_engine.protocol.names import Scope, allows
 
 CAP_TOOLS = "tool-events"
 CAP_TRACE = "trace"
+CAP_SCOPED = "session-scoped-events"
 
 _SHOWS_APPROVALS = frozenset(
     {"openclaw-control-ui", "openclaw-macos", "openclaw-ios", "openclaw-android"}
@@ -60,6 +61,9 @@ class Peer:
         self._trace_all = False
         self._trace_sessions: set[str] = set()
         self._runs: set[str] = set()
+        self._all_sessions = False
+        self._sessions: set[str] = set()
+        self._scoped = CAP_SCOPED in identity.caps
 
     @property
     def follows_trace(self) -> bool:
@@ -77,9 +81,30 @@ class Peer:
         self._trace_all = False
         self._trace_sessions.clear()
 
+    @property
+    def follows_sessions(self) -> bool:
+        """Whether it follows what happens to any session."""
+        return self._all_sessions or bool(self._sessions)
+
+    def follow_sessions(self, *, on: bool) -> None:
+        """Follow every session's changes and messages, or no longer."""
+        self._all_sessions = on
+
+    def follow_session(self, session_key: str, *, on: bool) -> None:
+        """Follow the messages of one session, or no longer."""
+        if on:
+            self._sessions.add(session_key)
+        else:
+            self._sessions.discard(session_key)
+
     def started(self, run_id: str) -> None:
         """The client started this run: its tool events go there too."""
         self._runs.add(run_id)
+
+    def _elsewhere(self, event: WireEvent) -> bool:
+        """Whether it tells of a run in a session that the client does not follow."""
+        key = event.session_key
+        return event.name in ("agent", "chat") and bool(key) and key not in self._sessions
 
     def forget_run(self, run_id: str) -> None:
         self._runs.discard(run_id)
@@ -87,6 +112,8 @@ class Peer:
     def wants(self, event: WireEvent) -> bool:
         who = self.identity
         if who.confined or (event.only4 and who.protocol < 4):
+            return False
+        if self._scoped and self._elsewhere(event):
             return False
         match event.audience:
             case Audience.ALL:
@@ -97,6 +124,14 @@ class Peer:
                 return allows(who.scopes, Scope.PAIRING)
             case Audience.TRACE:
                 return self._trace_all or event.session_key in self._trace_sessions
+            case Audience.KEYS:
+                return (who.protocol < 4 or CAP_TRACE in who.caps) and allows(
+                    who.scopes, Scope.READ
+                )
+            case Audience.SESSIONS:
+                return self._all_sessions and CAP_TRACE not in who.caps
+            case Audience.MESSAGES:
+                return self._all_sessions or event.session_key in self._sessions
             case Audience.RUN_TOOLS:
                 return CAP_TOOLS in who.caps and event.run_id in self._runs
             case Audience.TOKEN_STREAM:

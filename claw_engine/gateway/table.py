@@ -71,6 +71,7 @@ EVENTS = (
     "trace",
     "lanes",
     "sessions.changed",
+    "session.message",
     "notice",
     "health",
     "presence",

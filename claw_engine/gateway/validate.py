@@ -52,28 +52,6 @@ class HealthParams(Params, frozen=True, kw_only=True):
     probe: bool = False
 
 
-class SessionsListParams(Params, frozen=True, kw_only=True):
-    limit: Count | None = None
-    search: str | None = None
-
-
-class ChatHistoryParams(Params, frozen=True, kw_only=True):
-    session_key: Text
-    limit: Annotated[int, Meta(ge=1, le=1000)] = 200
-
-
-class ChatSendParams(Params, frozen=True, kw_only=True):
-    session_key: Text
-    message: str
-    idempotency_key: RunId
-    thinking: Thinking | None = None
-
-
-class ChatAbortParams(Params, frozen=True, kw_only=True):
-    session_key: Text
-    run_id: Text | None = None
-
-
 class AgentParams(Params, frozen=True, kw_only=True):
     """`timeout` in seconds, as OpenClaw has it."""
 

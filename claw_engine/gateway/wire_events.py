@@ -37,6 +37,12 @@ class Audience(StrEnum):
     """Those that subscribed to the trace of the event's session."""
     RUN_TOOLS = "run-tools"
     """Those with the cap `tool-events` that started the event's run."""
+    KEYS = "keys"
+    """Those that are told by keys which sessions changed: protocol 3, and our own clients."""
+    SESSIONS = "sessions"
+    """Those that subscribed to all sessions."""
+    MESSAGES = "messages"
+    """Those that subscribed to the messages of the event's session, or of all."""
     TOKEN_STREAM = "token-stream"
     """Everyone but clients with the cap `trace`, which get the same tokens there."""
 

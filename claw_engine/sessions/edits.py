@@ -16,6 +16,7 @@ KEPT_BY_RESET = (
     "model", "modelProvider", "providerOverride", "modelOverride", "contextTokens",
     "sendPolicy", "label", "displayName", "origin", "lastChannel", "lastTo", "skillsSnapshot",
     "chatType", "channel", "groupId", "groupChannel", "subject", "space",
+    "permissionMode", "pinned", "icon", "color", "category",
     "deliveryContext", "lastAccountId", "lastThreadId", "spawnedBy", "spawnDepth",
 )  # fmt: skip
 """The digest's list, and what says which conversation this is (a reset does not change that)."""
@@ -39,7 +40,11 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "groupActivation": ("mention", "always"),
     "queueMode": ("collect", "followup", "steer", "steer-backlog", "interrupt"),
     "queueDrop": ("old", "new", "summarize"),
+    "permissionMode": ("read-only", "guarded", "workspace", "full"),
 }
+_FLAGS = ("archived", "pinned")
+_WORDS = {"icon": 64, "color": 32, "category": 64}
+"""What protocol 4 lets an operator mark a session with, and the most characters of it."""
 _NUMBERS = {"queueDebounceMs": 0, "queueCap": 1}
 _ONCE = ("spawnedBy", "spawnDepth")
 
@@ -87,6 +92,10 @@ def patched(
             changes[name] = _choice(name, value)
         elif name in _NUMBERS:
             changes[name] = _number(name, value)
+        elif name in _FLAGS:
+            changes[name] = _flag(name, value)
+        elif name in _WORDS:
+            changes[name] = _text(name, value)[: _WORDS[name]]
         elif name == "execNode":
             changes[name] = _text(name, value)
         else:
@@ -94,15 +103,29 @@ def patched(
     return entry.replace(**changes)
 
 
-_TEXTS = ("label", "execNode")
+_TEXTS = ("label", "execNode", *_FLAGS, *_WORDS)
+
+
+def _flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidRequest(f"{name} must be true or false.")
+    return value
 
 
 def _choice(name: str, value: object) -> str:
     allowed = _CHOICES[name]
     text = value.strip().lower() if isinstance(value, str) else ""
     if text not in allowed:
-        raise InvalidRequest(f"{name} must be one of {', '.join(allowed)}.")
+        raise InvalidRequest(_sentence(name, allowed))
     return "tokens" if name == "responseUsage" and text == "on" else text
+
+
+def _sentence(name: str, allowed: tuple[str, ...]) -> str:
+    """In OpenClaw's words; of levels it names those that every model has."""
+    if name == "thinkingLevel":
+        return f"invalid {name} (use {'|'.join(allowed[:-1])})"
+    quoted = "|".join(f'"{one}"' for one in allowed)
+    return f"invalid {name} (use {quoted})"
 
 
 def _number(name: str, value: object) -> int:

@@ -86,8 +86,8 @@ def facts(entry: SessionEntry, key: SessionKey) -> dict[str, object]:
         "chatType": entry.text("chatType") or ("direct" if kind == "unknown" else kind),
     }
     found |= {name: value for name in _TEXTS if (value := entry.text(name))}
-    found |= {n: value for n in _NUMBERS if (value := entry.number(n)) is not None}
-    return found | {n: value for n in _FLAGS if isinstance(value := entry.raw.get(n), bool)}
+    found |= {n: number for n in _NUMBERS if (number := entry.number(n)) is not None}
+    return found | {n: flag for n in _FLAGS if isinstance(flag := entry.raw.get(n), bool)}
 
 
 def matches(entry: SessionEntry, search: str) -> bool:

@@ -243,7 +243,7 @@ async def test_words_from_outside_are_held_fast_and_bound_to_asking(bench: MakeB
     settings = settings_of({"tools": {"exec": {"security": "full", "ask": "off"}}})
     noted = Noted("cron")
     b = await bench(model, [*file_tools(), *noted.tools], settings=settings)
-    b.agent.deps = replace(b.agent.deps, mode=lambda: PermissionMode.FULL)
+    b.agent.deps = replace(b.agent.deps, mode=lambda key: PermissionMode.FULL)
     message = replace(b.message(body), extra={"externalContent": "mail"})
     await b.dispatcher.submit(message)
     await b.until(END, message.id)
@@ -266,7 +266,7 @@ async def test_the_card_says_that_words_from_outside_asked(bench: MakeBench) -> 
     """SE-07."""
     model = ScriptedModel([calls(("read", '{"path": "/etc/hostname"}')), says("ok")])
     b = await bench(model, file_tools())
-    b.agent.deps = replace(b.agent.deps, mode=lambda: PermissionMode.FULL)
+    b.agent.deps = replace(b.agent.deps, mode=lambda key: PermissionMode.FULL)
     message = replace(b.message("hello"), extra={"externalContent": "web page"})
     await b.dispatcher.submit(message)
     await b.until(TraceKind.TOOL_WAITING, message.id)

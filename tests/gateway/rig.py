@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from claw_engine.approvals.answers import Answer
 from claw_engine.approvals.grants import Wanted
@@ -20,13 +20,14 @@ from claw_engine.approvals.model import (
 )
 from claw_engine.config.sections.gateway import GatewayAuth, GatewaySettings
 from claw_engine.errors import ClawError, InvalidRequest
-from claw_engine.events import EventBus
+from claw_engine.events import Event, EventBus
 from claw_engine.gateway.gateway import PORT_HARD_LIMIT, Gateway
 from claw_engine.gateway.outbox import HARD_LIMIT, SOFT_LIMIT
 from claw_engine.gateway.ports import (
     GatewayParts,
     History,
     RunReport,
+    SessionNews,
     SessionRow,
     Submission,
     Taken,
@@ -97,6 +98,13 @@ class FakeIntake:
         return [t for t in self.traces if session_key in (None, t[0].session_key)]
 
 
+class FakeNews(Event, frozen=True):
+    """What the sessions room would tell."""
+
+    topic: ClassVar[str] = "sessions"
+    news: SessionNews
+
+
 class FakeSessions:
     def __init__(self) -> None:
         self.stored: list[SessionRow] = []
@@ -110,6 +118,12 @@ class FakeSessions:
 
     async def index(self) -> Sequence[tuple[str, int]]:
         return [(row.key, row.updated_at) for row in self.stored]
+
+    def row(self, key: str) -> SessionRow | None:
+        return next((row for row in self.stored if row.key == key), None)
+
+    def news(self, event: Event) -> SessionNews | None:
+        return event.news if isinstance(event, FakeNews) else None
 
     async def history(self, key: str, limit: int) -> History:
         return History("s1" if key in self.messages else None, self.messages.get(key, [])[-limit:])

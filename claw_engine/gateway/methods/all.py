@@ -7,16 +7,22 @@ from itertools import chain
 
 from claw_engine.gateway.methods import (
     agent,
+    agents,
     approvals,
     chat,
+    commands,
     config,
+    effective,
     engine,
+    following,
+    history,
     lanes,
     logs,
     models,
     permission,
     queue,
     sandbox,
+    session_edits,
     sessions,
     standing,
     system,
@@ -28,7 +34,7 @@ from claw_engine.gateway.table import Method, MethodTable
 
 _FAMILIES = (
     system, sessions, chat, agent, lanes, queue, approvals, standing, models, config, permission,
-    engine, tools, sandbox, logs,
+    engine, tools, sandbox, logs, following, history, session_edits, agents, commands, effective,
 )  # fmt: skip
 
 

@@ -17,6 +17,21 @@ def methods(parts: GatewayParts) -> tuple[Method, ...]:
     async def status(call: Call, params: NoParams) -> Payload:
         return lanes_payload(parts)
 
+    async def diagnostics(call: Call, params: NoParams) -> Payload:
+        lanes = [
+            {
+                "lane": row["lane"],
+                "queuedCount": row["queued"],
+                "activeCount": row["active"],
+                "maxConcurrent": row["width"],
+                "draining": parts.lanes.paused,
+                "generation": 0,
+                "blockedBy": None,
+            }
+            for row in lane_rows(parts)
+        ]
+        return {"ts": parts.clock.now_ms(), "lanes": lanes, "dynamic": None}
+
     async def pause(call: Call, params: NoParams) -> Payload:
         await parts.pauses.pause()
         return {"ok": True, "paused": True}
@@ -40,6 +55,7 @@ def methods(parts: GatewayParts) -> tuple[Method, ...]:
 
     return (
         method("lanes.status", Scope.READ, NoParams, status),
+        method("diagnostics.lanes", Scope.READ, NoParams, diagnostics),
         method("lanes.pause", Scope.WRITE, NoParams, pause),
         method("lanes.resume", Scope.WRITE, NoParams, resume),
         method("runs.stopAll", Scope.WRITE, NoParams, stop_all),

@@ -1,5 +1,5 @@
 """What waits, and what an operator does about it: `lanes.configure`, `lanes.drop`, `lanes.move`,
-`runs.interrupted`, `runs.resume`, and the sessions' own: `sessions.reset`, `.patch`, `.delete`."""
+`runs.interrupted`, `runs.resume`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from claw_engine.gateway.ports import GatewayParts, QueuePort
 from claw_engine.gateway.table import Call, Method, Payload, method
-from claw_engine.gateway.validate import NoParams, OpenParams, Params, RunId, Text
+from claw_engine.gateway.validate import NoParams, Params, RunId, Text
 from claw_engine.protocol.names import Scope
 
 
@@ -34,26 +34,10 @@ class ResumeParams(Params, frozen=True, kw_only=True):
     action: Literal["resume", "discard"]
 
 
-class ResetParams(Params, frozen=True, kw_only=True):
-    key: Text
-    reason: Literal["new", "reset"] = "reset"
-
-
-class DeleteParams(Params, frozen=True, kw_only=True):
-    key: Text
-    delete_transcript: bool = True
-
-
-class PatchParams(OpenParams, frozen=True, kw_only=True):
-    """Which fields there are, the sessions room knows."""
-
-    key: Text
-
-
 def methods(parts: GatewayParts) -> tuple[Method, ...]:
     """Nothing without a queue behind the gateway."""
     queue = parts.queue
-    return () if queue is None else (*_lanes(parts, queue), *_runs(queue), *_sessions(parts, queue))
+    return () if queue is None else (*_lanes(parts, queue), *_runs(queue))
 
 
 def _lanes(parts: GatewayParts, queue: QueuePort) -> tuple[Method, ...]:
@@ -87,26 +71,4 @@ def _runs(queue: QueuePort) -> tuple[Method, ...]:
     return (
         method("runs.interrupted", Scope.READ, NoParams, interrupted),
         method("runs.resume", Scope.WRITE, ResumeParams, resume),
-    )
-
-
-def _sessions(parts: GatewayParts, queue: QueuePort) -> tuple[Method, ...]:
-    async def reset(call: Call, params: ResetParams) -> Payload:
-        key = parts.sessions.canonical(params.key)
-        return {"ok": True, "key": key, "entry": dict(await queue.reset(key, params.reason))}
-
-    async def delete(call: Call, params: DeleteParams) -> Payload:
-        key = parts.sessions.canonical(params.key)
-        gone = await queue.delete(key, keep_transcript=not params.delete_transcript)
-        return {"ok": True, "key": key, "deleted": gone is not None, "archived": list(gone or ())}
-
-    async def patch(call: Call, params: PatchParams) -> Payload:
-        key = parts.sessions.canonical(params.key)
-        entry = await queue.patch(key, params.rest)
-        return {"ok": True, "key": key, "entry": dict(entry)}
-
-    return (
-        method("sessions.reset", Scope.ADMIN, ResetParams, reset),
-        method("sessions.delete", Scope.ADMIN, DeleteParams, delete),
-        method("sessions.patch", Scope.ADMIN, PatchParams, patch),
     )

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from claw_engine.gateway.health import Health
 from claw_engine.gateway.methods.lanes import lane_rows
-from claw_engine.gateway.methods.sessions import session_index, session_rows
 from claw_engine.gateway.ports import GatewayParts
+from claw_engine.gateway.session_rows import session_index, session_rows
 from claw_engine.gateway.table import Call, Method, Payload, method
 from claw_engine.gateway.validate import HealthParams, NoParams
 from claw_engine.protocol.names import Scope, allows

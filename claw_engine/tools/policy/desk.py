@@ -102,6 +102,7 @@ class ToolDesk:
             rows.append({**_verdict_row(verdict), **way})
         return {
             "agentId": agent,
+            "profile": _profile(now.settings, agent),
             "sessionKey": key,
             "model": f"{now.provider}/{now.model}" if now.model else None,
             "sandboxed": there.sandboxed,
@@ -164,6 +165,13 @@ class ToolDesk:
             "defaultProfiles": list(known.profiles) if known is not None else [],
         }
         return {**row, "pluginId": plugin} if plugin else row
+
+
+def _profile(settings: Settings, agent: str) -> str:
+    """The profile that an agent's tools begin with."""
+    listed = settings.agents.list
+    own = next((e.tools.profile for e in listed if normalise_agent_id(e.id) == agent), None)
+    return own or settings.tools.profile or "full"
 
 
 def _verdict_row(verdict: Verdict) -> Row:

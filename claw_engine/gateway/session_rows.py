@@ -1,0 +1,118 @@
+"""The row of a session as clients see it: what is stored, with what its runs do now.
+
+One superset for both protocols (gateway digest §1.11, protocol digest §2.3). Knows no method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from claw_engine.gateway.ports import GatewayParts, SessionRow
+from claw_engine.gateway.translate4 import agent_of
+from claw_engine.runs import Run, RunState
+
+THINKING = ("off", "minimal", "low", "medium", "high", "xhigh")
+
+_PRIVATE = ("providerOverride", "modelOverride")
+
+
+async def session_rows(parts: GatewayParts, limit: int | None = None) -> list[dict[str, object]]:
+    """All rows or the newest, newest first; a session whose first run is still going on has one
+    too."""
+    stored = {row.key: row for row in await parts.sessions.rows(limit)}
+    runs: dict[str, list[Run]] = {}
+    for run in parts.runs.active():
+        runs.setdefault(run.session_key, []).append(run)
+        stored.setdefault(run.session_key, SessionRow(run.session_key, None, run.created_ms, {}))
+    defaults = model_defaults(parts)
+    rows = [_row(row, runs.get(key, []), defaults) for key, row in stored.items()]
+    rows.sort(key=lambda row: (-int(str(row["updatedAt"])), str(row["key"])))
+    return rows[:limit]
+
+
+async def session_index(parts: GatewayParts) -> list[tuple[str, int]]:
+    """Key and time of all of them, newest first, without looking into any."""
+    known = dict(await parts.sessions.index())
+    begun = [run for run in parts.runs.active() if run.session_key not in known]
+    if not begun:
+        return list(known.items())
+    known |= {run.session_key: run.created_ms for run in begun}
+    return sorted(known.items(), key=lambda row: (-row[1], row[0]))
+
+
+def session_row(parts: GatewayParts, key: str) -> dict[str, object] | None:
+    """One session's row; None for one that nobody spoke in. Reads memory only."""
+    runs = list(parts.runs.of_session(key))
+    row = parts.sessions.row(key)
+    if row is None:
+        if not runs:
+            return None
+        row = SessionRow(key, None, runs[0].created_ms, {})
+    return _row(row, runs, model_defaults(parts))
+
+
+def model_defaults(parts: GatewayParts) -> dict[str, object]:
+    """`defaults` of a session list: what answers where nothing else was chosen."""
+    current = parts.models.current()
+    return {
+        "modelProvider": current.get("provider"),
+        "model": current.get("id") or current.get("name"),
+        "contextTokens": current.get("contextWindow") or None,
+    }
+
+
+def defaults4(parts: GatewayParts) -> dict[str, object]:
+    """The same as protocol 4 tells it."""
+    levels = [{"id": level, "label": level} for level in THINKING]
+    return {
+        **model_defaults(parts),
+        "agentRuntime": {"id": "auto", "source": "implicit"},
+        "thinkingLevels": levels,
+        "thinkingOptions": list(THINKING),
+        "thinkingDefault": "off",
+        "modelSelectionTarget": "session",
+    }
+
+
+def _row(row: SessionRow, runs: Sequence[Run], defaults: Mapping[str, object]) -> dict[str, object]:
+    state, active = _doing(runs)
+    more = dict(row.fields)
+    provider, model = (more.pop(name, None) for name in _PRIVATE)
+    if model:
+        more |= {"model": model, "modelProvider": provider or more.get("modelProvider")}
+    chosen = {name: value for name, value in defaults.items() if value is not None}
+    out: dict[str, object] = {
+        "key": row.key,
+        "kind": "direct",
+        "agentId": agent_of(row.key),
+        "isMain": row.key.endswith(":main") and row.key.count(":") == 2,
+        "sessionId": row.session_id,
+        "updatedAt": row.updated_at,
+        "totalTokensFresh": False,
+        **chosen,
+        **more,
+        "state": state,
+        "activeRunId": active,
+        "hasActiveRun": bool(runs),
+        "activeRunIds": [run.id for run in runs],
+    }
+    if model and not provider:
+        out["modelProvider"] = more.get("modelProvider") or chosen.get("modelProvider")
+    if runs:
+        out["status"] = "queued" if state == "queued" else "running"
+    elif more.get("abortedLastRun"):
+        out["status"] = "killed"
+    elif more.get("totalTokens"):
+        out["status"] = "done"
+    return out
+
+
+def _doing(runs: Sequence[Run]) -> tuple[str, str | None]:
+    """idle | queued | running | waiting, and the run that is at it."""
+    for run in runs:
+        if run.state is RunState.PARKED:
+            return "waiting", run.id
+    for run in runs:
+        if run.state is not RunState.QUEUED:
+            return "running", run.id
+    return ("queued", runs[0].id) if runs else ("idle", None)
