@@ -129,7 +129,10 @@ class QueueAdapter:
         return (await self._sessions.patch(key, fields, self._resolve)).raw
 
     def _resolve(self, name: str) -> tuple[str, str]:
-        ref = self._named(name)
+        try:
+            ref = self._named(name)
+        except ModelConfigError as error:  # the caller's word, not our state
+            raise InvalidRequest(error.title, hint=error.hint) from error
         return ref.provider, ref.id
 
 

@@ -13,6 +13,14 @@ from claw_engine.runs import Run, RunState
 
 THINKING = ("off", "minimal", "low", "medium", "high", "xhigh")
 
+RUNTIME = {
+    "id": "auto",
+    "cloudPlacementSupported": False,
+    "devicePlacementSupported": False,
+    "source": "implicit",
+}
+"""Where runs go under protocol 4: here, and nowhere else."""
+
 _PRIVATE = ("providerOverride", "modelOverride")
 
 
@@ -66,7 +74,7 @@ def defaults4(parts: GatewayParts) -> dict[str, object]:
     levels = [{"id": level, "label": level} for level in THINKING]
     return {
         **model_defaults(parts),
-        "agentRuntime": {"id": "auto", "source": "implicit"},
+        "agentRuntime": RUNTIME,
         "thinkingLevels": levels,
         "thinkingOptions": list(THINKING),
         "thinkingDefault": "off",
@@ -88,6 +96,10 @@ def _row(row: SessionRow, runs: Sequence[Run], defaults: Mapping[str, object]) -
         "isMain": row.key.endswith(":main") and row.key.count(":") == 2,
         "sessionId": row.session_id,
         "updatedAt": row.updated_at,
+        "abortedLastRun": False,
+        "archived": False,
+        "pinned": False,
+        "isBackground": ":cron:" in row.key or ":subagent:" in row.key,
         "totalTokensFresh": False,
         **chosen,
         **more,
@@ -96,6 +108,7 @@ def _row(row: SessionRow, runs: Sequence[Run], defaults: Mapping[str, object]) -
         "hasActiveRun": bool(runs),
         "activeRunIds": [run.id for run in runs],
     }
+    out["classification"] = out["kind"]
     if model and not provider:
         out["modelProvider"] = more.get("modelProvider") or chosen.get("modelProvider")
     if runs:

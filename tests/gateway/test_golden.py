@@ -44,10 +44,22 @@ MANIFEST = tomllib.loads((GOLDEN / "manifest.toml").read_text())
 ROWS: Mapping[str, Mapping[str, str]] = MANIFEST["captures"]
 ABSENT: Mapping[str, str] = MANIFEST["absent"]
 ABSENT_IN_RUNS: Mapping[str, str] = {**ABSENT, **MANIFEST["absent_in_run_events"]}
+ABSENT_IN_ENTRIES: Mapping[str, str] = {**ABSENT, **MANIFEST["absent_in_entries"]}
 MORE: Mapping[str, str] = MANIFEST["more"]
 
 _ERROR_IS_THEIRS = ("provider_error", "sessions.patch")
 """Scenarios in which the words of an error may be ours: its code and place are compared."""
+
+
+BEFORE: Mapping[str, Mapping[str, str]] = {
+    "2026.2.26/sessions.patch": {},
+    "2026.2.26/sessions.reset": {
+        "thinkingLevel": "high", "verboseLevel": "on", "responseUsage": "tokens",
+    },
+    "2026.9.6/sessions.patch": {},
+    "2026.9.6/approval.agent_allow-once": {},
+}  # fmt: skip
+"""Recordings of a session in which somebody had spoken before, and the settings it had."""
 
 
 def of_mode(*modes: str) -> list[str]:
@@ -145,6 +157,8 @@ def frames_of(name: str) -> tuple[list[Frame], Frame]:
 async def replayed(name: str, state: Path) -> tuple[list[Frame], Frame, Player]:
     frames, whole = frames_of(name)
     async with gateway(state, asks="approval" in name) as (engine, provider):
+        if name in BEFORE:
+            await _before(the_port(engine), frames, BEFORE[name])
         client = await player(the_port(engine), Device())
         try:
             if not frames or frames[0]["frame"].get("event") != "connect.challenge":
@@ -167,6 +181,20 @@ async def replayed(name: str, state: Path) -> tuple[list[Frame], Frame, Player]:
             provider.go_on.set()
             await client.end()
     return frames, whole, client
+
+
+async def _before(port: int, frames: list[Frame], settings: Mapping[str, str]) -> None:
+    """Let the recording's session be as it was."""
+    sent = [e["frame"].get("params") or {} for e in frames if e["dir"] == "send"]
+    key = next(p["key"] for p in sent if "key" in p)
+    one = await player(port, Device())
+    assert (await one.hello(3))["ok"]
+    message = {"sessionKey": key, "message": "before", "idempotencyKey": "before"}
+    assert (await one.call("chat.send", message))["ok"]
+    assert (await one.call("agent.wait", {"runId": "before"}))["payload"]["status"] == "ok"
+    if settings:
+        assert (await one.call("sessions.patch", {"key": key, **settings}))["ok"]
+    await one.end()
 
 
 async def _health(client: Player, frames: list[Frame]) -> None:
@@ -221,10 +249,23 @@ def _answers(name: str, theirs: list[Frame], client: Player) -> list[str]:
         if ours["ok"] != frame["ok"]:
             out.append(f"{id_}: {json.dumps(ours)[:200]}, theirs {json.dumps(frame)[:200]}")
         elif frame["ok"]:
-            out += missing(frame.get("payload"), ours.get("payload"), ABSENT, id_[:8])
+            payload = frame.get("payload")
+            lacking = ABSENT_IN_ENTRIES if _has_rows(payload) else ABSENT
+            out += missing(_bare(payload), _bare(ours.get("payload")), lacking, id_[:8])
         else:
             out += _error(name, frame["error"], ours["error"])
     return out
+
+
+def _has_rows(payload: object) -> bool:
+    return isinstance(payload, dict) and bool({"entry", "sessions"} & payload.keys())
+
+
+def _bare(payload: object) -> object:
+    """`config.get` without the operator's own file in it."""
+    if not isinstance(payload, dict) or "parsed" not in payload:
+        return payload
+    return {**payload, "parsed": {}, "config": {}, "resolved": {}}
 
 
 def _error(name: str, theirs: Frame, ours: Frame) -> list[str]:

@@ -94,20 +94,19 @@ def _writing(parts: GatewayParts, file: ConfigFilePort) -> tuple[Method, ...]:
             "stats": {"mode": kind.replace("-", "."), "root": parts.host.state_dir},
         }
         delay = RESTART_DELAY_MS if params.restart_delay_ms is None else params.restart_delay_ms
+        where = await _path(parts)
+        sentinel: str | None = f"{parts.host.state_dir}/restart-sentinel.json"
+        try:
+            await parts.host.leave_note(payload)
+        except OSError:  # the change is made and the restart comes: only the word is lost
+            sentinel = None
         restart = parts.host.restart(kind.replace("-", "."), delay)
-        path = None
-        if restart.get("ok"):
-            try:
-                await parts.host.leave_note(payload)
-                path = f"{parts.host.state_dir}/restart-sentinel.json"
-            except OSError:  # the change is made and the restart comes: only the word is lost
-                path = None
         return {
             "ok": True,
-            "path": await _path(parts),
+            "path": where,
             "config": config,
             "restart": restart,
-            "sentinel": {"path": path, "payload": payload},
+            "sentinel": {"path": sentinel, "payload": payload},
         }
 
     return (

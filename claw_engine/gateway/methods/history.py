@@ -147,7 +147,8 @@ def _up_to(messages: list[Mapping[str, object]], message_id: str) -> list[Mappin
 def _in_flight(parts: GatewayParts, key: str) -> dict[str, object] | None:
     """The run that answers now and its words so far."""
     for events in parts.intake.live(key):
-        if events and any(event.kind is TraceKind.RUN_STARTED for event in events):
+        kinds = {event.kind for event in events}
+        if TraceKind.RUN_STARTED in kinds and TraceKind.RUN_ENDED not in kinds:
             return {"runId": events[0].run_id, "text": _words(events)}
     return None
 

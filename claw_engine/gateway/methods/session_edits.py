@@ -5,7 +5,7 @@ Which settings there are, the sessions room knows; the words of both protocols f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from claw_engine.errors import ClawError, InvalidRequest
@@ -13,7 +13,7 @@ from claw_engine.gateway.client_ports import EditsPort
 from claw_engine.gateway.methods.chat import Sayer, SendParams
 from claw_engine.gateway.methods.sessions import full_key
 from claw_engine.gateway.ports import GatewayParts, QueuePort
-from claw_engine.gateway.session_rows import session_row
+from claw_engine.gateway.session_rows import RUNTIME, THINKING, model_defaults, session_row
 from claw_engine.gateway.table import Call, Method, Payload, method
 from claw_engine.gateway.translate4 import agent_of
 from claw_engine.gateway.validate import Count, OpenParams, Params, RunId, Text, Thinking
@@ -99,7 +99,8 @@ def _life(parts: GatewayParts, queue: QueuePort) -> tuple[Method, ...]:
         key = full_key(parts, params.key, params.agent_id)
         _expect(parts, key, params.expected_session_id)
         entry = dict(await queue.reset(key, params.reason))
-        return {"ok": True, "key": key, "entry": entry, "resolved": _resolved(parts, key)}
+        four = call.peer.identity.protocol >= 4
+        return {"ok": True, "key": key, "entry": entry, "resolved": _resolved(parts, key, four)}
 
     async def delete(call: Call, params: DeleteParams) -> Payload:
         key = full_key(parts, params.key, params.agent_id)
@@ -112,11 +113,14 @@ def _life(parts: GatewayParts, queue: QueuePort) -> tuple[Method, ...]:
     async def patch(call: Call, params: PatchParams) -> Payload:
         key = full_key(parts, params.key, params.agent_id)
         _expect(parts, key, params.expected_session_id)
-        fields = _fields(parts, params.rest, four=call.peer.identity.protocol >= 4)
+        four = call.peer.identity.protocol >= 4
+        fields = _fields(parts, params.rest, four=four)
+        if four:
+            _refuse_level(parts, key, fields)
         entry = dict(await queue.patch(key, fields))
         path = parts.edits.store_path(agent_of(key)) if parts.edits is not None else ""
         return {"ok": True, "path": path, "key": key, "entry": entry,
-                "resolved": _resolved(parts, key)}  # fmt: skip
+                "resolved": _resolved(parts, key, four)}  # fmt: skip
 
     return (
         method("sessions.reset", Scope.ADMIN, ResetParams, reset),
@@ -206,6 +210,38 @@ def _fields(
     return given
 
 
-def _resolved(parts: GatewayParts, key: str) -> dict[str, object]:
+def _resolved(parts: GatewayParts, key: str, four: bool) -> dict[str, object]:
+    """What answers in the session now."""
     row = session_row(parts, key) or {}
-    return {"modelProvider": row.get("modelProvider"), "model": row.get("model")}
+    out = {"modelProvider": row.get("modelProvider"), "model": row.get("model")}
+    if not four:
+        return out
+    levels = _levels(parts, row)
+    return {
+        **out,
+        "agentRuntime": RUNTIME,
+        "runtimeSelectionLocked": False,
+        "thinkingLevel": row.get("thinkingLevel") or "off",
+        "thinkingLevels": [{"id": level, "label": level} for level in levels],
+    }
+
+
+def _levels(parts: GatewayParts, row: Mapping[str, object]) -> Sequence[str]:
+    """The thinking levels of the session's model."""
+    wanted = (row.get("modelProvider"), row.get("model"))
+    known = next((r for r in parts.models.rows() if (r.get("provider"), r.get("id")) == wanted), {})
+    return THINKING if known.get("reasoning") or not known else THINKING[:1]
+
+
+def _refuse_level(parts: GatewayParts, key: str, fields: Mapping[str, object]) -> None:
+    """Raises InvalidRequest for a thinking level that the session's model does not have."""
+    level = fields.get("thinkingLevel")
+    if level not in THINKING or "model" in fields:
+        return  # the sessions room says what is wrong with it; a new model has its own levels
+    row = session_row(parts, key) or model_defaults(parts)
+    levels = _levels(parts, row)
+    if level not in levels:
+        name = f"{row.get('modelProvider')}/{row.get('model')}"
+        raise InvalidRequest(
+            f'thinkingLevel "{level}" is not supported for {name} (use {"|".join(levels)})'
+        )
