@@ -173,7 +173,6 @@ class Engine:
             os.getpid(), self._mode, state.root, self.door_path, self.port,
         )  # fmt: skip
         self.listening.start()
-        await self._tell_note()
         if self._restarts is not None:
             self._close.callback(self._restarts.detach)
             self._restarts.attach(self._rooms.runs, self._bus, self._end_for_restart)
@@ -183,7 +182,7 @@ class Engine:
 
         return await look(self.gateway, self.settings().gateway, self.reloading.waits)
 
-    async def _tell_note(self) -> None:
+    async def tell_note(self) -> None:
         """Say why the engine before this one ended, if it left word."""
         note = await self._world.disk.run(take_note, self._world.disk, self.state.restart_note)
         if note is not None:

@@ -30,6 +30,8 @@ EXPECTED_MS = 1500
 """What clients are told about how long it takes (gateway digest §1.8)."""
 DELAY_MS = 2000
 """From a request to the restart, unless it says otherwise."""
+MIN_DELAY_MS = 200
+"""Whoever asked should have the answer before the connection goes."""
 MAX_DELAY_MS = 600_000
 
 
@@ -77,7 +79,7 @@ class Restarts:
 
     def request(self, reason: str, delay_ms: int = DELAY_MS) -> dict[str, object]:
         """Restart in `delay_ms`; what OpenClaw answers about it (gateway digest §1.11)."""
-        delay_ms = max(0, min(delay_ms, MAX_DELAY_MS))
+        delay_ms = max(MIN_DELAY_MS, min(delay_ms, MAX_DELAY_MS))
         now = self._clock.monotonic()
         cooldown = 0
         if self._last is not None:
