@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -24,7 +25,11 @@ from claw_engine.gateway.web.http import (
     problem,
     stream_events,
 )
+from claw_engine.gateway.web.reading import chat_request
 from claw_engine.protocol.trace import TraceEvent, TraceKind
+
+if TYPE_CHECKING:
+    from claw_engine.gateway.web.bodies import ChatMessage, ChatRequest
 
 MAX_BODY = 1024 * 1024
 
@@ -43,7 +48,7 @@ class Asked(Struct, frozen=True):
 
 async def handle(parts: GatewayParts, request: HttpRequest, send: Send) -> None:
     """Answer one request. The caller is known already. Raises HttpError, ClientGone."""
-    body = await request.json(MAX_BODY)
+    body = await chat_request(await request.body(MAX_BODY))
     try:
         asked = read(parts, body, request.headers)
         run_id = f"chatcmpl_{parts.ids.uuid()}"
@@ -65,49 +70,29 @@ async def handle(parts: GatewayParts, request: HttpRequest, send: Send) -> None:
         raise problem(400, "invalid_request_error", error.sentence()) from None
 
 
-def read(parts: GatewayParts, body: Mapping[str, object], headers: Mapping[str, str]) -> Asked:
+def read(parts: GatewayParts, body: ChatRequest, headers: Mapping[str, str]) -> Asked:
     """The request as one message for a session. Raises HttpError, ClawError."""
-    messages, model = body.get("messages"), body.get("model", "")
-    if not isinstance(messages, list) or not messages:
-        raise problem(400, "invalid_request_error", "messages is required")
-    if not isinstance(model, str):
-        raise problem(400, "invalid_request_error", "model must be a string")
-    text = clean_message(_told(messages))
-    options = body.get("stream_options")
-    usage = isinstance(options, dict) and options.get("include_usage") is True
+    options = body.stream_options
     return Asked(
-        model or "claw", text, _session(parts, body, headers, model), body.get("stream") is True,
-        usage,
+        body.model or "claw", clean_message(_told(body.messages)), _session(parts, body, headers),
+        body.stream is True, options is not None and options.include_usage is True,
     )  # fmt: skip
 
 
-def _session(
-    parts: GatewayParts, body: Mapping[str, object], headers: Mapping[str, str], model: str
-) -> str:
+def _session(parts: GatewayParts, body: ChatRequest, headers: Mapping[str, str]) -> str:
     """The key header, else one for the user, else a new one for each request."""
     if key := headers.get("x-openclaw-session-key", "").strip():
         return parts.sessions.canonical(key)
     named = headers.get("x-openclaw-agent-id") or headers.get("x-openclaw-agent") or ""
-    found = _AGENT.fullmatch(model)
+    found = _AGENT.fullmatch(body.model)
     agent = named.strip().lower() or (found["id"].lower() if found else "main")
-    user = body.get("user")
-    rest = (
-        f"openai-user:{user}" if isinstance(user, str) and user else (f"openai:{parts.ids.uuid()}")
-    )
+    rest = f"openai-user:{body.user}" if body.user else f"openai:{parts.ids.uuid()}"
     return parts.sessions.canonical(f"agent:{agent}:{rest}")
 
 
-def _told(messages: list[object]) -> str:
+def _told(messages: Sequence[ChatMessage]) -> str:
     """The conversation as one text; its last user message alone when it is the only one."""
-    turns: list[tuple[str, str]] = []
-    for message in messages:
-        if not isinstance(message, dict):
-            raise problem(400, "invalid_request_error", "a message must be an object")
-        role, text = str(message.get("role", "")), _text(message.get("content"))
-        if role not in ("system", "developer", "user", "assistant", "tool", "function"):
-            raise problem(400, "invalid_request_error", f"unknown role {role!r}")
-        if text:
-            turns.append((role, text))
+    turns = [(message.role, text) for message in messages if (text := message.text)]
     if not any(role in ("user", "tool", "function") for role, _ in turns):
         raise problem(400, "invalid_request_error", "there is no user message")
     rules = [text for role, text in turns if role in ("system", "developer")]
@@ -120,17 +105,6 @@ def _told(messages: list[object]) -> str:
         parts.append(f"The conversation so far:\n{said}")
     parts.append(talk[-1][1] if len(parts) == 0 else f"The newest message:\n{talk[-1][1]}")
     return "\n\n".join(parts)
-
-
-def _text(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        return "\n".join(
-            str(part["text"]) for part in content
-            if isinstance(part, dict) and part.get("type") == "text" and part.get("text")
-        )  # fmt: skip
-    return ""
 
 
 class _Tokens:

@@ -70,18 +70,8 @@ class HttpRequest:
         scheme, _, value = self.headers.get("authorization", "").partition(" ")
         return value.strip() if scheme.lower() == "bearer" else ""
 
-    async def json(self, limit: int) -> dict[str, object]:
-        """The body as an object. Raises HttpError for one that is none, is too long or too slow."""
-        body = await self._body(limit)
-        try:
-            value = json.loads(body)
-        except (ValueError, RecursionError):
-            raise problem(400, "invalid_request_error", "The body is no JSON.") from None
-        if not isinstance(value, dict):
-            raise problem(400, "invalid_request_error", "The body must be a JSON object.")
-        return value
-
-    async def _body(self, limit: int) -> bytes:
+    async def body(self, limit: int) -> bytes:
+        """The body. Raises HttpError for one that is too long or too slow."""
         declared = self.headers.get("content-length", "")
         if declared.isdecimal() and int(declared) > limit:
             raise _too_large(limit)

@@ -8,7 +8,8 @@ from claw_engine.config.sections.gateway import HttpTools
 from claw_engine.errors import ClawError
 from claw_engine.gateway.ports import GatewayParts
 from claw_engine.gateway.tool_port import ToolAnswer, ToolInvocation
-from claw_engine.gateway.web.http import HttpError, HttpRequest, Send, answer, problem
+from claw_engine.gateway.web.http import HttpError, HttpRequest, Send, answer
+from claw_engine.gateway.web.reading import tool_request
 from claw_engine.protocol.names import DEFAULT_SESSION
 
 MAX_BODY = 2 * 1024 * 1024
@@ -25,21 +26,14 @@ _KIND = {"error": "tool_error", "bad_input": "tool_error", "denied": "forbidden"
 
 async def handle(parts: GatewayParts, rules: HttpTools, request: HttpRequest, send: Send) -> None:
     """Answer one call. The caller is known already. Raises HttpError, ClientGone."""
-    body = await request.json(MAX_BODY)
-    tool = body.get("tool")
-    if not isinstance(tool, str) or not tool.strip():
-        raise problem(400, "invalid_request_error", "tool is required")
-    args, action = body.get("args"), body.get("action")
-    if args is not None and not isinstance(args, dict):
-        raise problem(400, "invalid_request_error", "args must be an object")
+    asked = await tool_request(await request.body(MAX_BODY))
     if parts.tools is None:
-        raise _refused(ToolAnswer("not_found", f"There is no tool named {tool!r} here."))
-    key = body.get("sessionKey")
+        raise _refused(ToolAnswer("not_found", f"There is no tool named {asked.tool!r} here."))
     try:
-        session = parts.sessions.canonical(key if isinstance(key, str) and key else DEFAULT_SESSION)
+        session = parts.sessions.canonical(asked.session_key or DEFAULT_SESSION)
         call = ToolInvocation(
-            f"http-{parts.ids.uuid()}", tool.strip(), args or {}, session,
-            action if isinstance(action, str) else "", denied_here(rules),
+            f"http-{parts.ids.uuid()}", asked.tool, asked.args or {}, session,
+            asked.action or "", denied_here(rules),
         )  # fmt: skip
         done = await request.or_gone(parts.tools.invoke(call))
     except ClawError as error:

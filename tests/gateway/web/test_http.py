@@ -216,6 +216,19 @@ async def test_completions_say_what_is_wrong(http: httpx2.AsyncClient, body: Any
     assert answer.json()["error"]["type"] == "invalid_request_error"
 
 
+async def test_every_fault_of_a_body_is_named_as_openai_does(http: httpx2.AsyncClient) -> None:
+    body = {"messages": [{"role": "user", "content": "x"}, {"role": "x"}], "stream": "yes"}
+    error = (await http.post("/v1/chat/completions", json=body, headers=BEARER)).json()["error"]
+    assert (error["param"], error["code"]) == ("messages.1.role", None)
+    assert "messages.1.role: " in error["message"] and "stream: " in error["message"]
+    many = {"messages": [{"role": "x"}] * 8}
+    error = (await http.post("/v1/chat/completions", json=many, headers=BEARER)).json()["error"]
+    assert error["message"].endswith("3 more")
+    call = {"tool": " ", "sessionKey": 1}
+    error = (await http.post("/tools/invoke", json=call, headers=BEARER)).json()["error"]
+    assert "tool: " in error["message"] and "sessionKey: " in error["message"]
+
+
 async def test_who_hangs_up_stops_the_run(http: httpx2.AsyncClient, engine: Engine) -> None:
     body = {"stream": True, "messages": [{"role": "user", "content": "long: 2000 20"}],
             "model": "claw"}  # fmt: skip
