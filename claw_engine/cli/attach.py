@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from pathlib import Path
 
-from claw_engine.client.state_choice import resolve, resolve_for_start
+from claw_engine.client.state_choice import resolve, resolve_for_start, resolve_text
 from claw_engine.client.sync import SyncClient
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def state_dir(args: Namespace) -> Path:
@@ -26,7 +29,7 @@ def state_dir_for_start(args: Namespace) -> Path:
 
 def client(args: Namespace) -> SyncClient:
     """To be used as a context manager. Raises ChoiceNeeded."""
-    return SyncClient(state_dir(args))
+    return SyncClient(resolve_text(args.state_dir, os.environ))
 
 
 def _ask(prompt: str) -> str:

@@ -7,6 +7,7 @@ same process: what waits is in the journal.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 from argparse import Namespace
@@ -45,11 +46,11 @@ class _Runner:
         self._follow_signals()
         last: int | None = None
         while True:
-            engine = self._engine = self._next(last)
-            if self._got:  # while there was none
-                break
-            async with engine:
+            async with contextlib.AsyncExitStack() as stack:
+                engine = await self._entered(stack, last)
                 self._ready = True
+                if self._got:  # while it was not ready to hear it
+                    engine.stop()
                 self._say_ready(engine)
                 await engine.wait_stopped()
                 self._ready = False
@@ -61,13 +62,26 @@ class _Runner:
             note("restarting")
         return 128 + self._got[0] if self._got else 0
 
-    def _next(self, last: int | None) -> Engine:
-        """The next engine, not entered yet. After a restart a port that was chosen by the system
-        stays, as clients come back to it."""
+    async def _entered(self, stack: contextlib.AsyncExitStack, last: int | None) -> Engine:
+        """The next engine, started. After a restart a port that was chosen by the system stays, as
+        clients come back to it, and so does one whose successor cannot be had."""
         named = last if last is not None and self._port == 0 else self._port
-        return Engine(
-            self._where, mode="headless", listen=True, port=named, restarts=self._restarts
-        )
+        self._engine = self._made(named)
+        try:
+            return await stack.enter_async_context(self._engine)
+        except PortError as error:
+            if last is None or named == last:
+                raise
+            self._engine = self._made(last)
+            engine = await stack.enter_async_context(self._engine)
+            engine.board.tell(
+                "port", "error", f"The new port cannot be used, so it is still {last}.",
+                text=error.title, hint=error.hint, sticky=True,
+            )  # fmt: skip
+            return engine
+
+    def _made(self, port: int | None) -> Engine:
+        return Engine(self._where, mode="headless", listen=True, port=port, restarts=self._restarts)
 
     def _follow_signals(self) -> None:
         loop = asyncio.get_running_loop()

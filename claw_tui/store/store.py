@@ -124,7 +124,8 @@ class Store(Struct):
             case "notice":
                 self._notice(notice_from(data))
             case "shutdown":
-                words = "the engine is shutting down"
+                back = isinstance(data.get("restartExpectedMs"), int)
+                words = f"the engine is {'restarting' if back else 'shutting down'}"
                 self.notice("warn", words, text(data, "reason"), code=SHUTDOWN)
             case _:
                 pass

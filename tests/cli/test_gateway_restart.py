@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,7 +20,10 @@ from claw_engine.client.gateways import Gateways, parse_address
 from claw_engine.client.websocket import NoGateway, Secret, WebSocketClient
 
 TOKEN = "a-token-of-the-test-0123456789"
-CONFIG = {"gateway": {"auth": {"token": TOKEN}}, "commands": {"restart": True}}
+CONFIG: dict[str, dict[str, Any]] = {
+    "gateway": {"auth": {"token": TOKEN}},
+    "commands": {"restart": True},
+}
 
 
 class Gateway:
@@ -53,16 +58,29 @@ class Gateway:
                 return client
 
 
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 @pytest.fixture
 async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
+    async with running(tmp_path, "--port", "0") as made:
+        yield made
+
+
+@contextlib.asynccontextmanager
+async def running(tmp_path: Path, *argv: str, port: int | None = None) -> AsyncIterator[Gateway]:
     state = tmp_path / "s"
     state.mkdir(mode=0o700)
-    (state / "openclaw.json").write_text(json.dumps(CONFIG))
+    section = {**CONFIG["gateway"], **({"port": port} if port else {})}
+    (state / "openclaw.json").write_text(json.dumps({**CONFIG, "gateway": section}))
     keep = ("PATH", "LANG", "VIRTUAL_ENV", "PYTHONPATH")
     env = {name: os.environ[name] for name in keep if name in os.environ}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "claw_engine.cli", "gateway", "run", "--port", "0", "--json",
-        "--state-dir", str(state), env={**env, "HOME": str(tmp_path)},
+        sys.executable, "-m", "claw_engine.cli", "gateway", "run", "--json",
+        "--state-dir", str(state), *argv, env={**env, "HOME": str(tmp_path)},
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     made = Gateway(tmp_path, process)
@@ -132,3 +150,25 @@ async def test_config_apply_restarts_and_the_next_engine_says_why(gateway: Gatew
     assert {lane["lane"]: lane["width"] for lane in lanes}["cron"] == 3
     assert not Path(answer["sentinel"]["path"]).exists()
     await client.close()
+
+
+async def test_a_new_port_that_is_taken_leaves_the_old_one_in_use(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        async with running(tmp_path, port=free_port()) as gateway:
+            first = gateway.ready[0]["port"]
+            client = await gateway.client()
+            found = await client.call("config.get", {})
+            params = {
+                "raw": json.dumps({"gateway": {"port": taken.getsockname()[1]}}),
+                "baseHash": found["hash"], "restartDelayMs": 0,
+            }  # fmt: skip
+            await client.call("config.patch", params)
+            await last_words(client)
+            await client.close()
+            assert (await gateway.next_ready())["port"] == first
+            client = await gateway.client()
+            notices: Any = (await client.call("status", {}))["notices"]
+            assert any(f"it is still {first}" in notice["title"] for notice in notices)
+            await client.close()
