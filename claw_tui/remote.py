@@ -5,6 +5,8 @@ Asking happens on the plain terminal, before the screen is taken. Imports no wid
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import getpass
 import os
 from collections.abc import Callable, Mapping
@@ -12,16 +14,26 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from claw_engine.client.base import ClientError
 from claw_engine.client.device import load_device
 from claw_engine.client.foreign import ForeignClient
 from claw_engine.client.gateways import Address, Gateways, client_dir, parse_address
 from claw_engine.client.trust import TlsUntrusted
-from claw_engine.client.websocket import UI_SCOPES, AuthNeeded, Secret, WebSocketClient
+from claw_engine.client.websocket import (
+    UI_SCOPES,
+    AuthNeeded,
+    NoGateway,
+    Secret,
+    WebSocketClient,
+)
 from claw_engine.errors import ClawError
 from claw_engine.protocol.names import Scope
 
 TOKEN_ENV = ("CLAW_GATEWAY_TOKEN", "OPENCLAW_GATEWAY_TOKEN")
 ATTEMPTS = 3
+READY_S = 90.0
+"""How long we wait for a gateway that answers but is still starting (OpenClaw 2026.9.6: 40 s)."""
+AGAIN_S = 1.0
 
 Ask = Callable[[str], str]
 
@@ -51,7 +63,11 @@ def logs_dir(env: Mapping[str, str]) -> Path:
 
 
 async def attach(
-    wish: Wish, env: Mapping[str, str], ask: Ask, secret_of: Ask = getpass.getpass
+    wish: Wish,
+    env: Mapping[str, str],
+    ask: Ask,
+    secret_of: Ask = getpass.getpass,
+    say: Callable[[str], None] = print,
 ) -> ForeignClient:
     """A connected client. Raises ClawError; NotConfirmed when a question was answered with no."""
     where = parse_address(wish.url)
@@ -62,7 +78,7 @@ async def attach(
     for attempt in range(ATTEMPTS):
         client = ForeignClient(WebSocketClient(where, device, store, secret, scopes=scopes))
         try:
-            await client.connect()
+            await _connect(client, where, say)
         except TlsUntrusted as error:
             _trust(error, where, store, ask)
         except AuthNeeded as error:
@@ -78,6 +94,26 @@ async def attach(
         else:
             return client
     raise NotConfirmed(f"There is no connection to {where.netloc}.")
+
+
+async def _connect(client: ForeignClient, where: Address, say: Callable[[str], None]) -> None:
+    """Connect; a gateway that says it is starting is asked again until it is ready."""
+    told = False
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(READY_S):
+            while True:
+                try:
+                    await client.connect()
+                    return
+                except ClientError as error:
+                    if error.shape.code != "UNAVAILABLE" or not error.shape.retryable:
+                        raise
+                    if not told:
+                        say(f"{where.netloc} is starting; waiting until it is ready …")
+                        told = True
+                    wait_ms = error.shape.retry_after_ms or AGAIN_S * 1000
+                    await asyncio.sleep(min(2.0, max(0.1, wait_ms / 1000)))
+    raise NoGateway(f"{where.netloc} answers, but is not ready after {READY_S:g} s.")
 
 
 def _secret(

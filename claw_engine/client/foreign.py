@@ -16,11 +16,13 @@ from typing import Protocol
 from claw_engine.client.base import CLIENT_STATE_EVENT, Client
 from claw_engine.client.foreign_events import ForeignEvents
 from claw_engine.client.foreign_shapes import (
+    approval,
     approvals,
     history,
     session_rows,
     status,
 )
+from claw_engine.client.inflow import NUDGE
 from claw_engine.errors import ClawError
 from claw_engine.protocol.frames import EventFrame
 
@@ -41,6 +43,10 @@ class Addressed(Client, Protocol):
 
     @property
     def host(self) -> str: ...
+
+    def nudge(self) -> None:
+        """Makes `events` yield a `NUDGE`, so that what we add ourselves waits for nobody."""
+        ...
 
 
 class ForeignClient:
@@ -78,6 +84,9 @@ class ForeignClient:
         if "sessions.subscribe" in known:  # protocol 4 tells of other sessions only then
             with contextlib.suppress(ClawError):
                 await self._inner.call("sessions.subscribe", {})
+        if "sessions.list" in known:  # the only place that names the model
+            with contextlib.suppress(ClawError):
+                await self._sessions({"limit": 1})
         self.hello = {
             "type": "hello-ok",
             "protocol": hello.get("protocol"),
@@ -118,12 +127,16 @@ class ForeignClient:
                 continue
             while self._extra:  # what our own sends began comes before what they led to
                 yield self._extra.popleft()
+            if frame.event == NUDGE:
+                continue
             payload = frame.payload if isinstance(frame.payload, dict) else {}
             for trace in self._events.feed(frame.event, payload, self._now_ms()):
                 yield EventFrame("trace", trace)
                 if trace["kind"] == "run.ended":
                     yield EventFrame("sessions.changed", {"keys": [trace["sessionKey"]]})
-            if frame.event.startswith("exec.approval.") or frame.event == "shutdown":
+            if frame.event == "exec.approval.requested":
+                yield EventFrame(frame.event, approval(payload))
+            elif frame.event.startswith("exec.approval.") or frame.event == "shutdown":
                 yield frame
             elif frame.event == "sessions.changed":
                 yield EventFrame("sessions.changed", {"keys": []})
@@ -155,4 +168,5 @@ class ForeignClient:
             text = str(given.get("message", ""))
             for trace in self._events.sent(run_id, key, text, self._now_ms()):
                 self._extra.append(EventFrame("trace", trace))
+            self._inner.nudge()
         return answer

@@ -36,6 +36,8 @@ class _Run(Struct):
     thinking: _Stream = field(default_factory=_Stream)
     model: str = ""
     outputs: dict[str, str] = field(default_factory=dict)
+    state: str = "queued"
+    """Where it is, in our engine's words."""
     spoke: bool = False
     """Its words come as `agent` events; `chat` only repeats them."""
 
@@ -111,7 +113,11 @@ class ForeignEvents:
                 words = {"start": "the gateway compacts this conversation", "end": "compacted"}
                 if said := words.get(_text(data, "phase")):
                     yield self._event(run_id, run, ts, "notice", {"level": "info", "text": said})
-            case "run_status" if _text(data, "phase") == "retrying":
+            case "run_status" if _text(data, "phase") != "retrying":
+                yield from self._begin(run_id, run, ts)
+                words = _text(data, "phase").replace("_", " ")
+                yield from self._state(run_id, run, ts, "building", words)
+            case "run_status":
                 yield from self._begin(run_id, run, ts)
                 yield self._event(run_id, run, ts, "retry", {
                     "reason": _text(data, "message") or _text(data, "reason"),
@@ -128,10 +134,12 @@ class ForeignEvents:
                 run.model = f"{_text(data, 'provider')}/{_text(data, 'model')}"
                 yield from self._begin(run_id, run, ts)
                 run.call += 1
+                yield from self._state(run_id, run, ts, "connecting")
                 yield self._event(run_id, run, ts, "call.started",
                                   {"callId": f"call-{run.call}", "model": run.model})  # fmt: skip
             case "waiting-approval":
                 yield from self._begin(run_id, run, ts)
+                yield from self._state(run_id, run, ts, "parked")
                 yield self._event(run_id, run, ts, "tool.waiting", dict(data))
             case "approval-resolved":
                 approval = _text(data, "approvalId")
@@ -140,6 +148,7 @@ class ForeignEvents:
                     "toolCallId": _text(data, "toolCallId"), "approvalId": approval,
                     "decision": decision or None, "by": by, "reason": "",
                 })  # fmt: skip
+                yield from self._state(run_id, run, ts, "tool")
             case "end":
                 status = "aborted" if data.get("aborted") is True else "done"
                 yield from self._end(run_id, run, ts, status)
@@ -162,6 +171,7 @@ class ForeignEvents:
             stream.call += 1
         stream.told = whole
         if new:
+            yield from self._state(run_id, run, ts, "streaming")
             call = f"{kind}-{stream.call}"
             yield self._event(run_id, run, ts, kind, {"callId": call, "delta": new})
 
@@ -172,6 +182,7 @@ class ForeignEvents:
         match _text(data, "phase"):
             case "start":
                 args = _obj(data, "args")
+                yield from self._state(run_id, run, ts, "tool")
                 yield self._event(run_id, run, ts, "tool.started", {**head, "args": args})
                 run.text.told = run.thinking.told = ""
                 run.text.call += 1
@@ -191,6 +202,7 @@ class ForeignEvents:
                     **head, "status": status, "text": text,
                     "exitCode": details.get("exitCode"), "durationMs": details.get("durationMs"),
                 })  # fmt: skip
+                yield from self._state(run_id, run, ts, "between_tools")
             case _:
                 return
 
@@ -239,6 +251,14 @@ class ForeignEvents:
         yield self._event(run_id, run, ts, "run.started", {
             "model": run.model, "isAI": True, "waitMs": 0, "cause": "turn", "messages": members,
         })  # fmt: skip
+        yield from self._state(run_id, run, ts, "building")
+
+    def _state(self, run_id: str, run: _Run, ts: int, new: str, why: str = "") -> Iterator[Json]:
+        """What the run does now; said when it changes or there is a reason to tell."""
+        if new != run.state or why:
+            old, run.state = run.state, new
+            yield self._event(run_id, run, ts, "run.state",
+                              {"old": old, "new": new, "reason": why})  # fmt: skip
 
     def _end(self, run_id: str, run: _Run, ts: int, status: str, error: str = "") -> Iterator[Json]:
         yield from self._begin(run_id, run, ts)

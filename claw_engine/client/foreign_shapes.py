@@ -19,6 +19,8 @@ def status(hello: Json, defaults: Json, host: str) -> dict[str, object]:
     if isinstance(window, int):
         model["contextWindow"] = window
     version = _text(server, "version")
+    if version in ("", "dev"):  # what 2026.2.26 says of itself
+        version = f"(protocol {hello.get('protocol')})"
     return {
         "version": version,
         "host": host,
@@ -70,9 +72,24 @@ def _message(raw: Json) -> dict[str, object]:
 
 def approvals(answer: Json) -> dict[str, object]:
     """`exec.approval.list`: protocol 4 answers with a bare list."""
-    if "approvals" in answer:
-        return dict(answer)
-    return {"approvals": answer.get("items", [])}
+    rows = answer.get("approvals", answer.get("items"))
+    rows = rows if isinstance(rows, list) else []
+    return {**answer, "approvals": [approval(row) for row in rows if isinstance(row, dict)]}
+
+
+def approval(raw: Json) -> dict[str, object]:
+    """A request; what always would allow, where the gateway takes that for an answer.
+
+    OpenClaw's rule is the program's path and nothing else. Protocol 3 takes it always, protocol 4
+    says so for each request.
+    """
+    request = dict(_obj(raw, "request"))
+    allowed = request.get("allowedDecisions", ["allow-always"])
+    path = _text(request, "resolvedPath")
+    if "always" not in request and path and isinstance(allowed, list) and "allow-always" in allowed:
+        notes = ["the gateway's rule: this program, with any arguments"]
+        request["always"] = {"patterns": [path], "notes": notes}
+    return {**raw, "request": request}
 
 
 def _obj(raw: Json, name: str) -> Json:

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from claw_engine.client.base import CLIENT_STATE_EVENT, RESYNC
 from claw_engine.protocol.frames import EventFrame
 
+NUDGE = "client.nudge"
 CAPACITY = 20_000
 """Events that may wait; more means nobody reads them."""
 
@@ -47,6 +48,12 @@ class Inflow:
             self._seq = None
         self._queue.append(EventFrame(CLIENT_STATE_EVENT, {"state": state, "reason": reason}))
         self._wake.set()
+
+    def nudge(self) -> None:
+        """An event that means nothing (`NUDGE`), so that the reader looks at what it keeps."""
+        if not self._closed:
+            self._queue.append(EventFrame(NUDGE, {}))
+            self._wake.set()
 
     def close(self) -> None:
         self._closed = True

@@ -191,6 +191,10 @@ class WebSocketClient:
     def events(self) -> AsyncIterator[EventFrame]:
         return self._inflow.events()
 
+    def nudge(self) -> None:
+        """Let the reader of `events` look at what it has of its own (client/inflow.py)."""
+        self._inflow.nudge()
+
     async def close(self) -> None:
         self._inflow.close()
         socket, reading = self._socket, self._reading

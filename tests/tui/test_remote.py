@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from websockets.asyncio.server import ServerConnection, serve
 
+from claw_engine.client.base import ClientError
 from claw_engine.client.gateways import parse_address
 from claw_engine.client.websocket import AuthNeeded, NoGateway
 from claw_tui.remote import NotConfirmed, Wish, attach, forget, gateways
@@ -83,3 +86,29 @@ def test_forgetting(tmp_path: Path) -> None:
 
 def test_secrets_do_not_print() -> None:
     assert "hush" not in repr(Wish("ws://nas", token="hush", password="hush"))
+
+
+async def test_a_gateway_that_is_starting_is_waited_for(tmp_path: Path) -> None:
+    """OpenClaw 2026.9.6 answers for half a minute before it is ready."""
+    starting = {"code": "UNAVAILABLE", "message": "gateway starting; retry shortly",
+                "retryable": True, "retryAfterMs": 100}  # fmt: skip
+    errors = [starting, starting, {"code": "INVALID_REQUEST", "message": "enough"}]
+
+    async def answer(socket: ServerConnection) -> None:
+        challenge = {"nonce": "n", "ts": 1}
+        await socket.send(
+            json.dumps({"type": "event", "event": "connect.challenge", "payload": challenge})
+        )
+        asked = json.loads(await socket.recv())
+        await socket.send(
+            json.dumps({"type": "res", "id": asked["id"], "ok": False, "error": errors.pop(0)})
+        )
+        await socket.close(1013, "gateway starting")
+
+    said: list[str] = []
+    async with serve(answer, "127.0.0.1", 0) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        wish = Wish(f"ws://127.0.0.1:{port}", token=TOKEN)
+        with pytest.raises(ClientError, match="enough"):
+            await attach(wish, env(tmp_path), Person(), Person(), said.append)
+    assert not errors and len(said) == 1 and "starting" in said[0]
