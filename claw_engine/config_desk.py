@@ -5,6 +5,7 @@ As OpenClaw 2026.2.26 has it (gateway digest §1.11, §2.1); the file keeps its 
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -33,11 +34,13 @@ class ConfigDesk:
 
     async def snapshot(self) -> Mapping[str, object]:
         """The `config.get` payload: the file as it is now, in force or not."""
+        reading = await self._store.look()
+        # A large file takes longer than the loop may wait.
+        return await asyncio.to_thread(self._shown, reading, self._store.loaded)
+
+    def _shown(self, reading: Reading, in_force: Settings | None) -> Mapping[str, object]:
         from claw_engine.config.veil import veiled  # only for whoever asks
 
-        store = self._store
-        reading = await store.look()
-        in_force = store.loaded
         settings = reading.settings or in_force or Settings()
         redactor = _redactor(settings)
         shown = _sayable(redactor.config(settings.raw))
@@ -49,7 +52,7 @@ class ConfigDesk:
             except SyntaxProblem:
                 raw = redactor.text(reading.text)
         return {
-            "path": str(store.path),
+            "path": str(self.path),
             "exists": reading.present,
             "raw": raw if reading.present else None,
             "valid": reading.settings is not None,
@@ -119,7 +122,7 @@ class ConfigDesk:
             self._settle(outcome, restarts)
         now = await self._store.look()
         settings = now.settings or outcome.loaded.settings
-        shown = _sayable(_redactor(settings).config(settings.raw))
+        shown = await asyncio.to_thread(lambda: _sayable(_redactor(settings).config(settings.raw)))
         assert isinstance(shown, dict)  # an object in, an object out
         return shown
 

@@ -18,7 +18,7 @@ from claw_engine.cli.output import flush, note, say, say_error, say_json
 from claw_engine.engine import Engine, EngineHeld
 from claw_engine.gateway.web.bind import PortError
 from claw_engine.restarts import Restarts
-from claw_engine.world import real_world
+from claw_engine.world import RealClock
 
 
 def run(args: Namespace) -> int:
@@ -37,7 +37,7 @@ class _Runner:
         self._where = where
         self._port = port
         self._as_json = as_json
-        self._restarts = Restarts(real_world().clock)
+        self._restarts = Restarts(RealClock())
         self._got: list[int] = []
         self._engine: Engine | None = None
         self._ready = False

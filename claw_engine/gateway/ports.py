@@ -7,6 +7,7 @@ they are.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
+from pathlib import Path
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -311,6 +312,9 @@ class ConfigFilePort(Protocol):
     """Changing the configuration's file. Both raise InvalidRequest and ConfigError, and answer
     with the configuration as it is then, secrets redacted; without `restarts` somebody else sees
     to a restart."""
+
+    @property
+    def path(self) -> Path: ...
 
     async def replace(
         self, raw: str, base_hash: str | None, *, restarts: bool

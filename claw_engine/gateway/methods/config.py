@@ -71,7 +71,7 @@ def _writing(parts: GatewayParts, file: ConfigFilePort) -> tuple[Method, ...]:
 
     async def replace(call: Call, params: ConfigSetParams) -> Payload:
         config = await file.replace(params.raw, params.base_hash, restarts=True)
-        return {"ok": True, "path": await _path(parts), "config": config}
+        return {"ok": True, "path": str(file.path), "config": config}
 
     async def apply(call: Call, params: ConfigApplyParams) -> Payload:
         limit.take("config.apply", call.peer.identity)
@@ -94,7 +94,6 @@ def _writing(parts: GatewayParts, file: ConfigFilePort) -> tuple[Method, ...]:
             "stats": {"mode": kind.replace("-", "."), "root": parts.host.state_dir},
         }
         delay = RESTART_DELAY_MS if params.restart_delay_ms is None else params.restart_delay_ms
-        where = await _path(parts)
         sentinel: str | None = f"{parts.host.state_dir}/restart-sentinel.json"
         try:
             await parts.host.leave_note(payload)
@@ -103,7 +102,7 @@ def _writing(parts: GatewayParts, file: ConfigFilePort) -> tuple[Method, ...]:
         restart = parts.host.restart(kind.replace("-", "."), delay)
         return {
             "ok": True,
-            "path": where,
+            "path": str(file.path),
             "config": config,
             "restart": restart,
             "sentinel": {"path": sentinel, "payload": payload},
@@ -114,7 +113,3 @@ def _writing(parts: GatewayParts, file: ConfigFilePort) -> tuple[Method, ...]:
         method("config.apply", Scope.ADMIN, ConfigApplyParams, apply),
         method("config.patch", Scope.ADMIN, ConfigApplyParams, patch),
     )
-
-
-async def _path(parts: GatewayParts) -> object:
-    return (await parts.config.snapshot()).get("path")
