@@ -108,6 +108,9 @@ def test_without_an_engine_the_file_is_changed_by_the_same_rules(
     assert wrong.returncode != 0 and "gateway.port" in wrong.stderr
     assert json.loads(file.read_text()) == {"gateway": {"port": 1234}}
     assert claw("config", "get", "gateway.port").stdout == "1234\n"
+    file.chmod(0o644)
+    fixed = json.loads(claw("doctor", "--fix", "--json").stdout)["fixed"]
+    assert file.stat().st_mode & 0o777 == 0o600 and len(fixed) >= 1
     assert claw("config", "get", "gateway.nothing").returncode == 1
 
 

@@ -233,6 +233,13 @@ class FakeHost:
     def stop(self, when: Literal["now", "idle"]) -> None:
         self.stopped.append(when)
 
+    def restart(self, reason: str, delay_ms: int = 0) -> Mapping[str, object]:
+        self.stopped.append(f"restart: {reason}")
+        return {"ok": True, "reason": reason, "delayMs": delay_ms, "cooldownMsApplied": 0}
+
+    async def leave_note(self, payload: Mapping[str, object]) -> None:
+        self.stopped.append(f"note: {payload.get('message')}")
+
 
 class Rig:
     """Everything a test touches."""
