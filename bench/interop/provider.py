@@ -58,7 +58,9 @@ class Provider(FakeOpenAI):
 
     def _answer(self, request: Received) -> Reply:
         body = request.json
-        messages = _messages(request)
+        messages = list(_messages(request))
+        while messages and "_INTERNAL_CONTEXT>>>" in _text(messages[-1]):
+            messages.pop()  # 2026.9.6 adds one of its own at the end
         if not body.get("tools"):
             return answer(*text(SUMMARY), counted=(900, 30, 0))
         last = messages[-1] if messages else {}
