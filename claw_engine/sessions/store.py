@@ -76,6 +76,7 @@ class Sessions:
         self._live: WeakValueDictionary[Path, Transcript] = WeakValueDictionary()
         self._recent: OrderedDict[Path, tuple[Transcript, float]] = OrderedDict()
         self._idle_timer: Timer | None = None
+        self._rows: dict[str, tuple[SessionEntry, SessionRow]] = {}
         self._previews: dict[Path, tuple[tuple[int, int], str]] = {}
         self.locks = FileLocks(world)
         self.index = SessionIndex(world, state_dir, publish, default_agent, self.locks)
@@ -249,7 +250,25 @@ class Sessions:
         previews: Texts = []
         for start in range(0, len(wanted), PREVIEW_BATCH):
             previews += await self._previews_of(wanted[start : start + PREVIEW_BATCH])
-        return tuple(map(row, wanted, previews))
+        rows = []
+        for number, (entry, preview) in enumerate(zip(wanted, previews, strict=True)):
+            if number % SEARCHED == SEARCHED - 1:
+                await asyncio.sleep(0)
+            rows.append(self._row(entry, preview))
+        if limit is None and not search and len(self._rows) > 2 * len(rows):
+            self._rows = {one.key: self._rows[one.key] for one in rows}
+        return tuple(rows)
+
+    def _row(self, entry: SessionEntry, preview: str) -> SessionRow:
+        """The entry's row; one that has not changed is not looked through again."""
+        known = self._rows.get(entry.key)
+        if (
+            known is None
+            or known[0] is not entry
+            or (known[1].last_message_preview or "") != preview
+        ):
+            known = self._rows[entry.key] = (entry, row(entry, preview))
+        return known[1]
 
     async def close(self) -> None:
         """Write what is left; never raises."""

@@ -208,6 +208,35 @@ async def test_the_web_clients_calls_are_answered(port: int) -> None:
     await one.end()
 
 
+async def test_a_list_is_filtered_and_read_in_pages(port: int) -> None:
+    one = await client(port)
+    for key in ("a", "b", "agent:main:subagent:x", "agent:main:cron:job:run:1", "global"):
+        await one.call("sessions.create", {"key": key})
+    await one.call("sessions.patch", {"key": "b", "label": "Bee", "archived": True})
+
+    async def keys(**params: Any) -> list[str]:
+        payload = (await one.call("sessions.list", params))["payload"]
+        assert payload["count"] == len(payload["sessions"])
+        return sorted(row["key"].removeprefix("agent:main:") for row in payload["sessions"])
+
+    assert await keys() == ["a", "b", "subagent:x"]
+    assert await keys(includeGlobal=True) == ["a", "b", "global", "subagent:x"]
+    assert await keys(excludeSubagents=True) == ["a", "b"]
+    assert await keys(search="bee") == ["b"] and await keys(label="Bee") == ["b"]
+    assert await keys(archived=True) == ["b"]
+    assert await keys(archived=False, excludeSubagents=True) == ["a"]
+    assert await keys(activeOnly=True) == await keys(projectId="p") == await keys(agentId="x") == []
+    pages = [(await one.call("sessions.list", {"limit": 2, "offset": at}))["payload"]
+             for at in (0, 2)]  # fmt: skip
+    assert [(p["count"], p["totalCount"], p["nextOffset"], p["hasMore"]) for p in pages] == [
+        (2, 3, 2, True), (1, 3, None, False),
+    ]  # fmt: skip
+    assert len({row["key"] for p in pages for row in p["sessions"]}) == 3
+    previews = await one.call("sessions.preview", {"keys": ["a", "nowhere"]})
+    assert [p["status"] for p in previews["payload"]["previews"]] == ["empty", "missing"]
+    await one.end()
+
+
 EDITS = (
     # method, params, ok, what is in the answer
     ("sessions.patch", {"key": "main", "label": "Mine"}, {"ok": True, "key": MAIN}),

@@ -17,6 +17,7 @@ from claw_engine.gateway.ports import GatewayParts
 from claw_engine.gateway.session_rows import (
     defaults4,
     model_defaults,
+    session_index,
     session_row,
     session_rows,
 )
@@ -155,27 +156,30 @@ async def session_list(parts: GatewayParts, peer: Peer, params: ListParams) -> P
     four = peer.identity.protocol >= 4
     ours = CAP_TRACE in peer.identity.caps
     limit = params.limit or (LIMIT4 if four and not ours else None)
-    rows = await session_rows(parts)
+    start = params.offset or 0
+    # After every turn a terminal client asks for the newest one: the others are not looked into.
+    few = params.plain and limit is not None and params.sort_by != "activity"
+    rows = await session_rows(parts, start + (limit or 0) + len(_BARE) if few else None)
     now = parts.clock.now_ms()
     wanted = [row for row in rows if ours or _usual(row, params)]
     if not params.plain:
         wanted = [row for row in wanted if _wanted(parts, row, params, now)]
     if params.sort_by == "activity":
         wanted.sort(key=lambda row: not row["hasActiveRun"])
-    start = params.offset or 0
     shown = wanted[start:] if limit is None else wanted[start : start + limit]
     if params.include_derived_titles:
         for row in shown:
             _title(row)
     end = start + len(shown)
+    total = await _count(parts, params, ours=ours) if few else len(wanted)
     out: dict[str, object] = {
         "ts": now,
         "path": parts.edits.store_path("main") if parts.edits is not None else "",
         "count": len(shown),
-        "totalCount": len(wanted),
+        "totalCount": total,
         "limitApplied": limit,
-        "nextOffset": end if end < len(wanted) else None,
-        "hasMore": end < len(wanted),
+        "nextOffset": end if end < total else None,
+        "hasMore": end < total,
         "owners": [],
         "defaults": defaults4(parts) if four else model_defaults(parts),
         "sessions": shown,
@@ -184,6 +188,14 @@ async def session_list(parts: GatewayParts, peer: Peer, params: ListParams) -> P
 
 
 _BARE = ("global", "unknown")
+
+
+async def _count(parts: GatewayParts, params: ListParams, *, ours: bool) -> int:
+    """How many sessions a list without filters has; runs of cron jobs are hidden."""
+    return sum(
+        1 for key, _ in await session_index(parts)
+        if not (":cron:" in key and ":run:" in key) and (ours or _usual({"key": key}, params))
+    )  # fmt: skip
 
 
 def _usual(row: Row, params: ListParams) -> bool:
