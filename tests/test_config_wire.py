@@ -64,6 +64,7 @@ async def test_a_whole_file_goes_round_without_its_secrets(client: Client, tmp_p
 
 
 async def test_what_is_refused_changes_nothing(client: Client, tmp_path: Path) -> None:
+    """CF-03: a refused write."""
     found: Any = await client.call("config.get")
     good = (tmp_path / "openclaw.json.last-good").read_bytes()
     base = {"baseHash": found["hash"]}

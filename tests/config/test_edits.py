@@ -79,6 +79,7 @@ def test_new_keys_follow_the_text_and_a_new_file_is_strict() -> None:
 
 
 def test_secrets_go_and_come_back_with_every_character() -> None:
+    """SE-05: what clients see of the file."""
     redactor = Redactor()
     shown = veiled(TEXT, redactor)
     assert shown is not None
