@@ -12,12 +12,9 @@ import socket
 import struct
 import sys
 from collections.abc import Iterable
+from os import PathLike
 
 from claw_engine.errors import ClawError, InvalidRequest
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CLIENT_VERSION = "0.1.0"
 KEY_BYTES = 32
@@ -32,7 +29,7 @@ class NoEngine(ClawError):
 
     retryable = True
 
-    def __init__(self, state_dir: Path, why: str) -> None:
+    def __init__(self, state_dir: str | PathLike[str], why: str) -> None:
         super().__init__(
             f"No engine answers on {state_dir} ({why}).",
             hint=f"Start one: claw gateway run --state-dir {state_dir}",
@@ -53,17 +50,18 @@ class DoorRefused(ClawError):
     """Somebody answers, but it is not our engine or it does not want us."""
 
 
-def door_path(state_dir: Path) -> str:
+def door_path(state_dir: str | PathLike[str]) -> str:
     """Where the engine listens: as gateway.lock says, else `<state>/claw.sock`."""
     try:
-        lock = json.loads((state_dir / "gateway.lock").read_bytes() or b"{}")
+        with open(os.path.join(state_dir, "gateway.lock"), "rb") as file:
+            lock = json.loads(file.read() or b"{}")
     except (OSError, ValueError):
         lock = {}
     door = lock.get("door") if isinstance(lock, dict) else None
-    return door if isinstance(door, str) and door else str(state_dir / "claw.sock")
+    return door if isinstance(door, str) and door else os.path.join(state_dir, "claw.sock")
 
 
-def open_socket(state_dir: Path, timeout: float) -> socket.socket:
+def open_socket(state_dir: str | PathLike[str], timeout: float) -> socket.socket:
     """A blocking socket to this user's engine. Seconds. Raises NoEngine or DoorRefused."""
     path = door_path(state_dir)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -99,13 +97,14 @@ def check_peer(sock: socket.socket, path: str) -> None:
         )
 
 
-def proof(state_dir: Path, nonce: str) -> str:
+def proof(state_dir: str | PathLike[str], nonce: str) -> str:
     """Hex HMAC-SHA256 of the nonce under the door's key. Raises DoorRefused."""
     import hmac  # lazily: only after somebody has answered
 
-    path = state_dir / "door.key"
+    path = os.path.join(state_dir, "door.key")
     try:
-        key = path.read_bytes()
+        with open(path, "rb") as file:
+            key = file.read()
     except OSError as error:
         raise DoorRefused(
             f"Cannot read the door key {path}: {error.strerror}.",

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from claw_engine.errors import ClawError
+
+TYPE_CHECKING = False  # pathlib is imported where a path is made: a tenth of `claw status`
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NOT_COPIED = ("*.sock", "*.lock", "door.key", "lanes.json", "*.tmp")
 
@@ -39,18 +42,27 @@ def resolve(flag: str | None, env: Mapping[str, str]) -> Path:
     Raises ChoiceNeeded, and ChoiceFailed for a flag with nothing in it: most often a script's
     variable that is not set, which must not mean another directory.
     """
+    from pathlib import Path
+
+    return Path(resolve_text(flag, env))
+
+
+def resolve_text(flag: str | None, env: Mapping[str, str]) -> str:
+    """As `resolve`."""
     if flag is not None and not flag.strip():
         raise ChoiceFailed("The value of --state-dir is empty.", hint="Name a directory.")
     named = flag or env.get("OPENCLAW_STATE_DIR", "").strip()
     if named:
-        return Path(_expand(named, env)).absolute()
-    chosen = recorded(env)
+        return os.path.join(os.getcwd(), _expand(named, env))
+    chosen = _recorded(env)
     if chosen is not None:
         return chosen
-    existing, ours = _home(env) / ".openclaw", _home(env) / ".claw"
+    from pathlib import Path
+
+    existing, ours = Path(_home(env)) / ".openclaw", Path(_home(env)) / ".claw"
     if existing.exists():
         raise ChoiceNeeded(existing, ours)
-    return existing
+    return str(existing)
 
 
 def resolve_for_start(
@@ -81,18 +93,17 @@ def resolve_for_start(
 
 def choice_file(env: Mapping[str, str]) -> Path:
     """Where the choice is kept."""
-    config = env.get("XDG_CONFIG_HOME", "")
-    base = Path(config) if config.startswith("/") else _home(env) / ".config"
-    return base / "claw-tui" / "state-dir"
+    from pathlib import Path
+
+    return Path(_choice_file(env))
 
 
 def recorded(env: Mapping[str, str]) -> Path | None:
     """The recorded choice; None when there is none that is an absolute path."""
-    try:
-        text = choice_file(env).read_text("utf-8").strip()
-    except (OSError, ValueError):
-        return None
-    return Path(text) if text.startswith("/") else None
+    from pathlib import Path
+
+    text = _recorded(env)
+    return None if text is None else Path(text)
 
 
 def record(path: Path, env: Mapping[str, str]) -> None:
@@ -160,11 +171,26 @@ def _copy(source: Path, target: Path, say: Callable[[str], None]) -> None:
         say(f"Note: {target / 'openclaw.json'} names paths in {source}; they still point there.")
 
 
-def _home(env: Mapping[str, str]) -> Path:
-    return Path(env.get("OPENCLAW_HOME") or env.get("HOME") or Path.home())
+def _choice_file(env: Mapping[str, str]) -> str:
+    config = env.get("XDG_CONFIG_HOME", "")
+    base = config if config.startswith("/") else os.path.join(_home(env), ".config")
+    return os.path.join(base, "claw-tui", "state-dir")
+
+
+def _recorded(env: Mapping[str, str]) -> str | None:
+    try:
+        with open(_choice_file(env), encoding="utf-8") as file:
+            text = file.read().strip()
+    except (OSError, ValueError):
+        return None
+    return text if text.startswith("/") else None
+
+
+def _home(env: Mapping[str, str]) -> str:
+    return env.get("OPENCLAW_HOME") or env.get("HOME") or os.path.expanduser("~")
 
 
 def _expand(text: str, env: Mapping[str, str]) -> str:
     if text == "~" or text.startswith("~/"):
-        return str(_home(env)) + text[1:]
+        return _home(env) + text[1:]
     return text

@@ -23,7 +23,7 @@ from claw_engine.errors import ClawError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pathlib import Path
+    from os import PathLike
     from types import TracebackType
 
 SCOPES = ("operator.read", "operator.write", "operator.approvals", "operator.admin")
@@ -52,7 +52,7 @@ class SyncClient:
 
     def __init__(
         self,
-        state_dir: Path,
+        state_dir: str | PathLike[str],
         *,
         timeout: float = 30.0,
         scopes: Sequence[str] = SCOPES,
