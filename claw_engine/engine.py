@@ -82,6 +82,7 @@ class Engine:
         self._listen = listen
         self._named_port = port
         self._restarts = restarts
+        self._hurry = asyncio.Event()
         self.restarting = False
         """Whether it ends, or has ended, so that the next one starts."""
         self._lock: Lock | None = None
@@ -214,7 +215,9 @@ class Engine:
             if self.restarting:
                 # What has not begun waits for the next engine, in the journal.
                 self._rooms.lanes.pause()
-                await quiet(self._rooms.runs, self._bus, self._world.clock, RESTART_DRAIN_S)
+                await quiet(
+                    self._rooms.runs, self._bus, self._world.clock, RESTART_DRAIN_S, self._hurry
+                )
                 await self._rooms.stop(0.0)
             else:
                 await self._rooms.stop(self._drain_s)
@@ -306,7 +309,10 @@ class Engine:
         return self.board.current()
 
     def stop(self, when: Literal["now", "idle"] = "now") -> None:
-        """Ask the engine to stop; returns at once."""
+        """Ask the engine to stop, also one that is about to restart; returns at once."""
+        if when == "now":
+            self.restarting = False
+            self._hurry.set()
         (self._stopping if when == "now" else self._idle_wanted).set()
 
     @property

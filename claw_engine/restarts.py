@@ -35,8 +35,11 @@ MIN_DELAY_MS = 200
 MAX_DELAY_MS = 600_000
 
 
-async def quiet(runs: Runs, bus: EventBus, clock: Clock, seconds: float) -> bool:
-    """Wait until no run has begun that has not ended, at most so long; whether that came about."""
+async def quiet(
+    runs: Runs, bus: EventBus, clock: Clock, seconds: float, hurry: asyncio.Event | None = None
+) -> bool:
+    """Wait until no run has begun that has not ended, at most so long or until `hurry` is set;
+    whether that came about."""
     subscription = bus.subscribe("run", capacity=64)
 
     async def until() -> None:
@@ -46,13 +49,16 @@ async def quiet(runs: Runs, bus: EventBus, clock: Clock, seconds: float) -> bool
 
     waiting = asyncio.create_task(until(), name="quiet")
     limit = asyncio.create_task(clock.sleep(seconds), name="quiet limit")
+    tasks: set[asyncio.Task[object]] = {waiting, limit}
+    if hurry is not None:
+        tasks.add(asyncio.create_task(hurry.wait(), name="quiet hurry"))
     try:
-        await asyncio.wait({waiting, limit}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         return waiting.done()
     finally:
-        for task in (waiting, limit):
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(waiting, limit, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         subscription.close()
 
 
