@@ -13,7 +13,7 @@ from claw_engine.client.base import Client, ClientError, ConnectionLost
 from claw_engine.errors import ClawError
 from claw_engine.protocol.frames import EventFrame
 
-SETTLE_S = 30.0
+SETTLE_S = 120.0
 """Seconds after which an engine that still has runs counts as stuck."""
 
 Watch = Callable[[str], None]
