@@ -26,10 +26,10 @@ from claw_engine.gateway.port import Port
 from claw_engine.gateway.ports import GatewayParts
 from claw_engine.gateway.presence import Presence
 from claw_engine.gateway.session import Shop
-from claw_engine.gateway.session_rows import session_row
+from claw_engine.gateway.session_rows import MAIN, default_agent, session_row
 from claw_engine.gateway.wire_events import OVERHEAD, Audience, Delivery, WireEvent
 from claw_engine.paths import StateDir
-from claw_engine.protocol.names import DEFAULT_SESSION, Scope, allows
+from claw_engine.protocol.names import Scope, allows
 from claw_engine.world import World
 
 log = logging.getLogger(__name__)
@@ -122,6 +122,7 @@ class Gateway:
         out = await status_payload(self.parts)
         if peer.identity.method == "door":
             return out
+        agents = self.parts.agents
         return {
             **out,
             "presence": self.presence.rows(),
@@ -129,11 +130,11 @@ class Gateway:
             "stateVersion": self.presence.versions(),
             "configPath": str(self._config_path),
             "sessionDefaults": {
-                "defaultAgentId": "main",
-                "mainKey": "main",
-                "mainSessionKey": DEFAULT_SESSION,
-                "scope": "per-sender",
-                "modelConfigured": True,
+                "defaultAgentId": default_agent(self.parts),
+                "mainKey": MAIN,
+                "mainSessionKey": self.parts.sessions.canonical(MAIN),
+                "scope": "global" if agents is not None and agents.global_scope else "per-sender",
+                "modelConfigured": self.parts.models.current().get("error") is None,
                 "ownership": "sole",
                 "selectionRequired": False,
             },

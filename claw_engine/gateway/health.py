@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from claw_engine.gateway.ports import GatewayParts
-from claw_engine.gateway.session_rows import session_index
+from claw_engine.gateway.session_rows import default_agent, session_index
 from claw_engine.gateway.translate4 import agent_of
 
 KEPT_S = 2.0
@@ -50,19 +50,20 @@ class Health:
             "channelOrder": [],
             "channelLabels": {},
             "heartbeatSeconds": 0,
-            "defaultAgentId": "main",
+            "defaultAgentId": default_agent(self._parts),
             "agents": self._agents(now),
             "sessions": sessions,
         }
 
     def _agents(self, now: int) -> list[dict[str, object]]:
-        by_agent: dict[str, list[tuple[str, int]]] = {"main": []}
+        first = default_agent(self._parts)
+        by_agent: dict[str, list[tuple[str, int]]] = {first: []}
         for row in self._index:
             by_agent.setdefault(agent_of(row[0]), []).append(row)
         return [
             {
                 "agentId": agent,
-                "isDefault": agent == "main",
+                "isDefault": agent == first,
                 "heartbeat": {"enabled": False, "every": "0m", "everyMs": None},
                 "sessions": self._sessions(rows, now, agent),
             }

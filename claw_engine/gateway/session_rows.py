@@ -13,6 +13,9 @@ from claw_engine.runs import Run, RunState
 
 THINKING = ("off", "minimal", "low", "medium", "high", "xhigh")
 
+MAIN = "main"
+"""The bare key of the default agent's main session."""
+
 RUNTIME = {
     "id": "auto",
     "cloudPlacementSupported": False,
@@ -57,6 +60,11 @@ def session_row(parts: GatewayParts, key: str) -> dict[str, object] | None:
             return None
         row = SessionRow(key, None, runs[0].created_ms, {})
     return _row(row, runs, model_defaults(parts))
+
+
+def default_agent(parts: GatewayParts) -> str:
+    """The agent that bare keys mean."""
+    return agent_of(parts.sessions.canonical(MAIN))
 
 
 def model_defaults(parts: GatewayParts) -> dict[str, object]:

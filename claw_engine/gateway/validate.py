@@ -53,10 +53,12 @@ class HealthParams(Params, frozen=True, kw_only=True):
 
 
 class AgentParams(Params, frozen=True, kw_only=True):
-    """`timeout` in seconds, as OpenClaw has it."""
+    """`timeout` in seconds, as OpenClaw has it. There are no channels to `deliver` to."""
 
     message: Text
     session_key: Text | None = None
+    agent_id: Text | None = None
+    deliver: bool = False
     idempotency_key: RunId
     thinking: Thinking | None = None
     timeout: Annotated[int, Meta(ge=0)] | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,12 @@ TUI: Frame = {
 MAIN = "agent:main:main"
 
 
-@pytest.fixture
-async def port(tmp_path: Path) -> AsyncIterator[int]:
-    state = tmp_path / "s"
+@asynccontextmanager
+async def serving(state: Path, *agents: Frame) -> AsyncIterator[int]:
     state.mkdir()
     (state / "openclaw.json").write_text(json.dumps({
         "gateway": {"auth": {"mode": "token", "token": TOKEN}},
-        "agents": {"list": [{"id": "main", "name": "Molt", "identity": {"emoji": "x"}}]},
+        "agents": {"list": agents},
     }))  # fmt: skip
     env = {**PLAIN_ENV, "HOME": str(state), "OPENCLAW_GATEWAY_PORT": "0"}
     async with Engine(state, mode="headless", env=env, listen=True, drain_s=0.2) as engine:
@@ -40,8 +40,16 @@ async def port(tmp_path: Path) -> AsyncIterator[int]:
         yield engine.port
 
 
-async def client(port: int, protocol: int = 4, **more: Any) -> Player:
-    one = await player(port, Device())
+@pytest.fixture
+async def port(tmp_path: Path) -> AsyncIterator[int]:
+    agent = {"id": "main", "name": "Molt", "identity": {"emoji": "x"}}
+    async with serving(tmp_path / "s", agent) as number:
+        yield number
+
+
+async def client(port: int, protocol: int = 4, *, page: bool = False, **more: Any) -> Player:
+    headers = {"Origin": f"http://127.0.0.1:{port}"} if page else {}
+    one = await player(port, Device(), additional_headers=headers)
     hello = await one.hello(protocol, **{**TUI, **more})
     assert hello["ok"], hello
     return one
@@ -321,3 +329,37 @@ async def test_files_of_an_agent_are_read_and_written_but_no_others(port: int) -
         )
         assert "is a link" in answer["error"]["message"]
     await one.end()
+
+
+async def test_status_and_health_name_the_default_agent(tmp_path: Path) -> None:
+    agents = ({"id": "side"}, {"id": "home", "default": True})
+    async with serving(tmp_path / "s", *agents) as port:
+        one = await player(port, Device())
+        old = {**TUI["client"], "id": "gateway-client"}
+        hello = await one.hello(3, **{**TUI, "client": old})
+        defaults = hello["payload"]["snapshot"]["sessionDefaults"]
+        assert (defaults["defaultAgentId"], defaults["mainSessionKey"]) == (
+            "home", "agent:home:main",
+        )  # fmt: skip
+        await said(one, "hello", "run-1")
+        accepted = await one.call("agent", {"message": "hi", "agentId": "side",
+                                            "idempotencyKey": "run-2"})  # fmt: skip
+        assert accepted["payload"]["status"] == "accepted"
+        await ended(one, "run-2")
+        status = (await one.call("status"))["payload"]
+        assert status["heartbeat"]["defaultAgentId"] == "home"
+        assert {row["agentId"]: row["count"] for row in status["sessions"]["byAgent"]} == {
+            "home": 1, "side": 1,
+        }  # fmt: skip
+        newest = status["sessions"]["recent"][0]
+        assert newest["key"] == "agent:side:main" and newest["percentUsed"] >= 0
+        assert newest["flags"] == [] and newest["age"] >= 0
+        health = (await one.call("health"))["payload"]
+        assert health["defaultAgentId"] == "home"
+        assert [a["agentId"] for a in health["agents"] if a["isDefault"]] == ["home"]
+        web = await client(port, client={**TUI["client"], "id": "webchat", "mode": "webchat"},
+                           page=True)  # fmt: skip
+        refused = await web.call("sessions.patch", {"key": "main", "label": "x"})
+        assert "webchat clients cannot patch" in refused["error"]["message"]
+        for each in (one, web):
+            await each.end()

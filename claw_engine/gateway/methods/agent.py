@@ -5,10 +5,12 @@ from __future__ import annotations
 from claw_engine.errors import ClawError, InvalidRequest
 from claw_engine.gateway.idempotency import AnswerCache
 from claw_engine.gateway.methods.chat import clean_message, source_of
+from claw_engine.gateway.methods.sessions import full_key
 from claw_engine.gateway.ports import GatewayParts, RunReport, Submission
+from claw_engine.gateway.session_rows import MAIN
 from claw_engine.gateway.table import Call, Method, Payload, method
 from claw_engine.gateway.validate import AgentParams, AgentWaitParams
-from claw_engine.protocol.names import DEFAULT_SESSION, Scope
+from claw_engine.protocol.names import Scope
 
 
 class RunFailed(ClawError):
@@ -19,7 +21,7 @@ def methods(parts: GatewayParts) -> tuple[Method, ...]:
     answers = AnswerCache(parts.clock)
 
     async def agent(call: Call, params: AgentParams) -> Payload:
-        key = parts.sessions.canonical(params.session_key or DEFAULT_SESSION)
+        key = full_key(parts, params.session_key or MAIN, params.agent_id)
         text = clean_message(params.message)
         run_id = params.idempotency_key
         accepted_key = f"agent:{run_id}"

@@ -13,7 +13,13 @@ from claw_engine.gateway.client_ports import EditsPort
 from claw_engine.gateway.methods.chat import Sayer, SendParams
 from claw_engine.gateway.methods.sessions import full_key
 from claw_engine.gateway.ports import GatewayParts, QueuePort
-from claw_engine.gateway.session_rows import RUNTIME, THINKING, model_defaults, session_row
+from claw_engine.gateway.session_rows import (
+    RUNTIME,
+    THINKING,
+    default_agent,
+    model_defaults,
+    session_row,
+)
 from claw_engine.gateway.table import Call, Method, Payload, method
 from claw_engine.gateway.translate4 import agent_of
 from claw_engine.gateway.validate import Count, OpenParams, Params, RunId, Text, Thinking
@@ -103,6 +109,7 @@ def _life(parts: GatewayParts, queue: QueuePort) -> tuple[Method, ...]:
         return {"ok": True, "key": key, "entry": entry, "resolved": _resolved(parts, key, four)}
 
     async def delete(call: Call, params: DeleteParams) -> Payload:
+        _refuse_web(call, "delete")
         key = full_key(parts, params.key, params.agent_id)
         _expect(parts, key, params.expected_session_id)
         if params.archived_only and not (session_row(parts, key) or {}).get("archived"):
@@ -111,6 +118,7 @@ def _life(parts: GatewayParts, queue: QueuePort) -> tuple[Method, ...]:
         return {"ok": True, "key": key, "deleted": gone is not None, "archived": list(gone or ())}
 
     async def patch(call: Call, params: PatchParams) -> Payload:
+        _refuse_web(call, "patch")
         key = full_key(parts, params.key, params.agent_id)
         _expect(parts, key, params.expected_session_id)
         four = call.peer.identity.protocol >= 4
@@ -176,10 +184,19 @@ def _making(parts: GatewayParts, queue: QueuePort, edits: EditsPort) -> tuple[Me
     )
 
 
+def _refuse_web(call: Call, what: str) -> None:
+    """Raises InvalidRequest for a chat page: of web clients the control page alone edits."""
+    who = call.peer.identity
+    if who.mode == "webchat" and who.client_id != "openclaw-control-ui":
+        raise InvalidRequest(
+            f"webchat clients cannot {what} sessions", hint="chat.send says /new, /model, …"
+        )
+
+
 def _new_key(parts: GatewayParts, params: CreateParams) -> str:
     if params.key is not None:
         return full_key(parts, params.key, params.agent_id)
-    agent = params.agent_id or (parts.agents.default_id if parts.agents is not None else "main")
+    agent = params.agent_id or default_agent(parts)
     return parts.sessions.canonical(f"agent:{agent}:chat:{parts.ids.uuid()}")
 
 

@@ -15,6 +15,7 @@ from claw_engine.errors import InvalidRequest
 from claw_engine.gateway.peer import CAP_TRACE, Peer
 from claw_engine.gateway.ports import GatewayParts
 from claw_engine.gateway.session_rows import (
+    default_agent,
     defaults4,
     model_defaults,
     session_index,
@@ -174,7 +175,7 @@ async def session_list(parts: GatewayParts, peer: Peer, params: ListParams) -> P
     total = await _count(parts, params, ours=ours) if few else len(wanted)
     out: dict[str, object] = {
         "ts": now,
-        "path": parts.edits.store_path("main") if parts.edits is not None else "",
+        "path": parts.edits.store_path(default_agent(parts)) if parts.edits is not None else "",
         "count": len(shown),
         "totalCount": total,
         "limitApplied": limit,
