@@ -124,7 +124,7 @@ async def terminal_here(
             async def seen(what: str, *words: str, gone: str = "", s: float = 60) -> None:
                 await _check(report, screen, what, words, gone, s)
 
-            await seen("connected", "connected", "fake-1", gone="failed", s=240)
+            await seen("connected", "connected", "200k", gone="failed", s=240)
             await screen.say("hello #say:whale")
             await seen("chat", "You said whale.", "| idle")
             await screen.picture(f"terminal-{version}-1-chat")
@@ -150,7 +150,7 @@ async def terminal_here(
             for _ in "still alive":
                 await screen.key("BSpace")
             await claw(home, "approvals", "--state-dir", state, "approve", waits)
-            await seen("approved elsewhere, it goes on", "The tool said: Linux")
+            await seen("approved elsewhere, it goes on", "from exec]]", "Linux", "| idle")
             await screen.picture(f"terminal-{version}-6-approved")
             await gateway.stop()
             await seen("the gateway's end is seen", "disconnected")
