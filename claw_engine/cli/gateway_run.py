@@ -103,8 +103,7 @@ class _Runner:
         engine = self._engine
         if engine is None or not self._ready:
             return
-        commands = engine.settings().raw.get("commands")
-        if isinstance(commands, dict) and commands.get("restart") is False:
+        if not engine.settings().commands.restart:
             engine.board.tell(
                 "restart-refused", "warn", "A restart was asked for by signal and refused.",
                 hint="commands.restart is false in the configuration.",

@@ -28,6 +28,7 @@ from claw_engine.config.sections.agents import AgentsSettings
 from claw_engine.config.sections.approvals import ApprovalsSettings, ClawSettings
 from claw_engine.config.sections.base import Section
 from claw_engine.config.sections.bindings import BindingsSettings
+from claw_engine.config.sections.commands import CommandsSettings
 from claw_engine.config.sections.cron import CronSettings
 from claw_engine.config.sections.gateway import GatewaySettings
 from claw_engine.config.sections.logging import LoggingSettings
@@ -72,6 +73,7 @@ SECTIONS: Mapping[str, type[Section]] = {
     "messages": MessagesSettings,
     "logging": LoggingSettings,
     "cron": CronSettings,
+    "commands": CommandsSettings,
 }
 """The top-level names that are read, and by what."""
 
@@ -191,6 +193,7 @@ class ConfigReader(Struct):
             messages=sections.read("messages", MessagesSettings),
             logging=log,
             cron=sections.read("cron", CronSettings),
+            commands=sections.read("commands", CommandsSettings),
             approvals=ApprovalsSettings(timeout_ms=claw.approval_timeout_ms),
             permission_mode=claw.permission_mode,
             resume=claw.resume,

@@ -21,6 +21,7 @@ from claw_engine.config.sections.approvals import (
 )
 from claw_engine.config.sections.base import Section
 from claw_engine.config.sections.bindings import BindingsSettings
+from claw_engine.config.sections.commands import CommandsSettings
 from claw_engine.config.sections.cron import CronSettings
 from claw_engine.config.sections.gateway import GatewaySettings
 from claw_engine.config.sections.logging import LoggingSettings
@@ -55,6 +56,7 @@ class Settings(Struct, frozen=True):
     messages: MessagesSettings = field(default_factory=MessagesSettings)
     logging: LoggingSettings = field(default_factory=LoggingSettings)
     cron: CronSettings = field(default_factory=CronSettings)
+    commands: CommandsSettings = field(default_factory=CommandsSettings)
     approvals: ApprovalsSettings = field(default_factory=ApprovalsSettings)
     permission_mode: PermissionMode = "guarded"
     resume: ResumePolicy = "ask"

@@ -20,10 +20,7 @@ from claw_engine.client.gateways import Gateways, parse_address
 from claw_engine.client.websocket import NoGateway, Secret, WebSocketClient
 
 TOKEN = "a-token-of-the-test-0123456789"
-CONFIG: dict[str, dict[str, Any]] = {
-    "gateway": {"auth": {"token": TOKEN}},
-    "commands": {"restart": True},
-}
+GATEWAY: dict[str, Any] = {"auth": {"token": TOKEN}}
 
 
 class Gateway:
@@ -71,11 +68,15 @@ async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
 
 
 @contextlib.asynccontextmanager
-async def running(tmp_path: Path, *argv: str, port: int | None = None) -> AsyncIterator[Gateway]:
+async def running(
+    tmp_path: Path, *argv: str, port: int | None = None, signals: bool = True
+) -> AsyncIterator[Gateway]:
     state = tmp_path / "s"
     state.mkdir(mode=0o700)
-    section = {**CONFIG["gateway"], **({"port": port} if port else {})}
-    (state / "openclaw.json").write_text(json.dumps({**CONFIG, "gateway": section}))
+    section = {**GATEWAY, **({"port": port} if port else {})}
+    (state / "openclaw.json").write_text(
+        json.dumps({"gateway": section, "commands": {"restart": signals}})
+    )
     keep = ("PATH", "LANG", "VIRTUAL_ENV", "PYTHONPATH")
     env = {name: os.environ[name] for name in keep if name in os.environ}
     process = await asyncio.create_subprocess_exec(
@@ -172,3 +173,16 @@ async def test_a_new_port_that_is_taken_leaves_the_old_one_in_use(tmp_path: Path
             notices: Any = (await client.call("status", {}))["notices"]
             assert any(f"it is still {first}" in notice["title"] for notice in notices)
             await client.close()
+
+
+async def test_a_signal_is_refused_where_the_configuration_says_so(tmp_path: Path) -> None:
+    async with running(tmp_path, "--port", "0", signals=False) as gateway:
+        client = await gateway.client()
+        gateway.process.send_signal(signal.SIGUSR1)
+        async with asyncio.timeout(20):
+            async for frame in client.events():
+                payload: Any = frame.payload
+                if frame.event == "notice" and payload["code"] == "restart-refused":
+                    break
+        assert (await client.call("health", {}))["ok"] is True
+        await client.close()
