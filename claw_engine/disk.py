@@ -106,6 +106,14 @@ class _Worker:
             job.tell()
 
 
+def make_folders(path: Path, mode: int = 0o700) -> None:
+    """The folder and those missing above it, all with `mode`: `parents=True` gives them none."""
+    for folder in reversed(path.parents):
+        if not folder.exists():
+            folder.mkdir(mode, exist_ok=True)
+    path.mkdir(mode, exist_ok=True)
+
+
 class RealDisk:
     """Files of this machine. `run` uses one thread, so writes keep their order."""
 
@@ -185,7 +193,7 @@ class RealDisk:
     def mkdir(self, path: Path, mode: int = 0o700) -> None:
         """Make the folder and what is missing above it, so that a power cut does not lose them."""
         missing = [folder for folder in (path, *path.parents) if not folder.exists()]
-        path.mkdir(mode=mode, parents=True, exist_ok=True)
+        make_folders(path, mode)
         for folder in reversed(missing):
             _fsync_dir(folder.parent)
 

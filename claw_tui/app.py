@@ -91,7 +91,7 @@ class ClawApp(Actions):
         self.store = Store()
         self.refusal = ""
         self.ink = Ink({}, dark=True, ansi=False)
-        self._pull_timer: Timer | None = None
+        self._pull_timer: asyncio.TimerHandle | None = None
         self._last_pull = float("-inf")
         self._ticker: Timer | None = None
         self._toast: Notice | None = None
@@ -154,6 +154,8 @@ class ClawApp(Actions):
 
     async def on_unmount(self) -> None:
         self.store.wake = lambda: None
+        if self._pull_timer is not None:
+            self._pull_timer.cancel()
         await self.link.close()
         for job in list(self._jobs):
             job.cancel()
@@ -174,10 +176,15 @@ class ClawApp(Actions):
     # ── painting ────────────────────────────────────────────────────────────────────────────
 
     def _wake(self) -> None:
-        """Something is dirty: look at it at the next tick, at most 20 times a second."""
+        """Something is dirty: look at it at the next tick, at most 20 times a second.
+
+        The loop's own timer: Textual's drops a single shot whose moment has passed before its
+        task gets to look, and with that one lost the screen would stand still for ever.
+        """
         if self._pull_timer is None and self.is_running:
-            wait = max(0.001, self._last_pull + PULL_SECONDS - time.monotonic())
-            self._pull_timer = self.set_timer(wait, self._pull_store)
+            wait = max(0.0, self._last_pull + PULL_SECONDS - time.monotonic())
+            loop = asyncio.get_running_loop()
+            self._pull_timer = loop.call_later(wait, self.call_next, self._pull_store)
 
     def _pull_store(self) -> None:
         self._pull_timer = None

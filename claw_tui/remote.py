@@ -88,7 +88,8 @@ async def attach(
             if attempt == ATTEMPTS - 1 or wish.token:
                 raise
             _clear_of_listeners(where, store, ask)
-            secret = Secret(token=secret_of(f"Token of {where.netloc}: ").strip())
+            refused = "That was not accepted. " if secret.token else ""
+            secret = Secret(token=secret_of(f"{refused}Token of {where.netloc}: ").strip())
             if not secret.token:
                 raise
         else:

@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping
 
 from claw_engine.cli.attach import client
-from claw_engine.cli.output import one_line, say, say_json, visible
+from claw_engine.cli.output import command_line, one_line, say, say_json, visible
 from claw_engine.cli.status import duration, items, number, part
 
 TYPE_CHECKING = False
@@ -69,7 +69,7 @@ def _decided(row: Json) -> str:
         return f"{row.get('id')}: {part(row, 'error').get('message')}"
     record = part(row, "record")
     granted = f", grant {str(record['grantId'])[:8]}" if record.get("grantId") else ""
-    command = one_line(str(part(record, "request").get("command")))
+    command = command_line(str(part(record, "request").get("command")), 160)
     return f"{record.get('decision')}{granted}: {command}"
 
 
@@ -85,14 +85,13 @@ def waiting(found: Json, now_ms: int) -> Iterator[str]:
             f"{str(record.get('id'))[:8]}  {request.get('kind')} in {request.get('sessionKey')}, "
             f"{left} left"
         )
-        yield f"  run  {one_line(str(request.get('command')), 2000)}"
-        yield f"  in   {one_line(str(request.get('cwd')))}"
+        yield f"  run  {command_line(str(request.get('command')), 2000)}"
+        yield f"  in   {command_line(str(request.get('cwd')))}"
         if request.get("why"):
             yield f"  why  {one_line(str(request['why']))}"
         for segment in items(request, "segments"):
-            yield (
-                f"       {one_line(str(segment.get('text')))}: {one_line(str(segment.get('why')))}"
-            )
+            text = command_line(str(segment.get("text")), 160)
+            yield f"       {text}: {one_line(str(segment.get('why')))}"
 
 
 def card(record: Json, now_ms: int) -> Iterator[str]:
@@ -106,15 +105,17 @@ def card(record: Json, now_ms: int) -> Iterator[str]:
         yield from (f"ran      {line}" for line in ran(record))
     for name, key in (("agent", "agentId"), ("session", "sessionKey"), ("why", "why")):
         yield f"{name:<8} {one_line(str(request.get(key) or '-'), 2000)}"
-    yield f"run      {visible(str(request.get('command')))}"
-    yield f"in       {visible(str(request.get('cwd')))}"
+    # Its own lines stay lines, behind the column where ours begin.
+    command = str(request.get("command")).split("\n")
+    yield "run      " + "\n         ".join(command_line(line) for line in command)
+    yield f"in       {command_line(str(request.get('cwd')))}"
     yield f"on       {request.get('host')}, sandbox {request.get('sandbox')}"
     for name, key in (("env", "envChanges"), ("redirect", "redirections"), ("because", "reasons")):
         for text in _texts(request, key):
             yield f"{name:<8} {one_line(text, 2000)}"
     for segment in items(request, "segments"):
-        argv = " ".join(f"[{visible(word)}]" for word in _texts(segment, "argv"))
-        yield f"part     {argv or visible(str(segment.get('text')))}"
+        argv = " ".join(f"[{command_line(word)}]" for word in _texts(segment, "argv"))
+        yield f"part     {argv or command_line(str(segment.get('text')))}"
         yield f"         program {segment.get('resolved') or 'none found'}"
         yield f"         {one_line(str(segment.get('rule') or segment.get('why')), 2000)}"
         for risk in _texts(segment, "risks"):

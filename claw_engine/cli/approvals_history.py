@@ -8,7 +8,7 @@ from datetime import datetime
 
 from claw_engine.cli.approvals import how, ran
 from claw_engine.cli.attach import client
-from claw_engine.cli.output import one_line, say, say_json
+from claw_engine.cli.output import command_line, say, say_json
 from claw_engine.cli.status import items, number, part
 
 
@@ -33,6 +33,6 @@ def rows(found: Mapping[str, object]) -> Iterator[str]:
         told = "; ".join([how(record), *ran(record)])
         yield f"{at:%Y-%m-%d %H:%M:%S}  {str(record.get('id'))[:8]}  {told}"
         yield (
-            f"  {request.get('kind')}  {one_line(str(request.get('command')), 2000)}"
+            f"  {request.get('kind')}  {command_line(str(request.get('command')), 2000)}"
             f"  [{request.get('sessionKey') or request.get('client')}]"
         )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from claw_engine.cli.attach import client
-from claw_engine.cli.output import one_line, say, say_json
+from claw_engine.cli.output import command_line, one_line, say, say_json
 from claw_engine.cli.status import items, number, part
 from claw_engine.errors import ClawError
 
@@ -59,13 +59,14 @@ def what(row: Json) -> str:
     programs = row.get("programs")
     if row.get("covers") == "programs" and isinstance(programs, list):
         return f"{one_line(', '.join(map(str, programs)), 2000)} with any arguments"
-    return f"exactly {one_line(str(row.get('command')), 2000)} in {one_line(str(row.get('cwd')))}"
+    command, cwd = (command_line(str(row.get(key)), 2000) for key in ("command", "cwd"))
+    return f"exactly {command} in {cwd}"
 
 
 def _last_use(row: Json) -> str:
     at = _at(row, "lastUsedAt")
     command = row.get("lastUsedCommand")
-    return f"last used {at}: {one_line(str(command))}" if at else "never used"
+    return f"last used {at}: {command_line(str(command), 160)}" if at else "never used"
 
 
 def _at(row: Json, key: str) -> str:

@@ -41,6 +41,18 @@ def visible(text: str) -> str:
     )
 
 
+def command_line(text: str, width: int = 0) -> str:
+    """A command on one line with nothing hidden or folded: line ends, tabs and joiners as escapes,
+    blanks as they are; of a longer one `width` characters (0 = all)."""
+    line = "".join(
+        c
+        if c.isprintable() and c not in _BIDI and c != "\ufe0f"
+        else c.encode("unicode_escape", "backslashreplace").decode("ascii")
+        for c in text
+    )
+    return line if not width or len(line) <= width else line[: width - 3] + "..."
+
+
 def one_line(text: str, width: int = 160) -> str:
     """The text on one line, made visible, at most `width` characters."""
     line = visible(" ".join(text.split()))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from claw_engine.cli.output import note, one_line
+from claw_engine.cli.output import command_line, note, one_line
 from claw_engine.cli.status import duration, number, part
 
 Json = Mapping[str, object]
@@ -51,7 +51,7 @@ class TurnPrinter:
     def _started(self, data: Json) -> None:
         args = part(data, "args")
         told = args.get("command") or args.get("path") or json.dumps(dict(args))
-        text = f"{data.get('name')} {one_line(str(told))}"
+        text = f"{data.get('name')} {command_line(str(told), 160)}"
         self._calls[str(data.get("toolCallId"))] = text
         note(f"tool: {text}")
 
@@ -60,7 +60,7 @@ class TurnPrinter:
         left = duration(number(data, "expiresAtMs") - number(payload, "ts"))
         text = self._calls.get(str(data.get("toolCallId")), "a tool")
         note(f"waiting for approval {approval} ({left}): {text}")
-        for verb in ("allow", "deny"):
+        for verb in ("approve", "deny"):
             note(f"  claw approvals {verb} {approval} --state-dir {self._state_dir}")
 
     def _ended(self, data: Json) -> None:

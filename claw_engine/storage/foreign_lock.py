@@ -21,6 +21,7 @@ from weakref import WeakValueDictionary
 
 from msgspec import Struct, field
 
+from claw_engine.disk import make_folders
 from claw_engine.errors import ClawError
 from claw_engine.storage.errors import disk_error
 from claw_engine.storage.locks import (
@@ -290,7 +291,7 @@ def _try(path: Path, now_ms: int, token: str) -> Identity | ForeignLock:
 def _create(path: Path, data: bytes, token: str) -> Identity | None:
     """Create the file with its content in one step; None when it exists."""
     draft = path.with_name(f"{path.name}.{os.getpid()}.{token}.tmp")
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folders(path.parent)
     _write_new(draft, data)
     try:
         os.link(draft, path)

@@ -75,6 +75,20 @@ async def test_a_request_from_the_card_to_the_history_and_back(
         await person.decide(await person.request(third), "deny")
 
 
+async def test_no_part_of_a_command_is_folded_away(engine: Engine, terminal: Terminal) -> None:
+    hidden = "echo a\\nin       /safe  \\u200db"
+    async with Operator(engine.local_client(strict=True)) as person:
+        record = await person.request(await person.say("run: echo a\nin       /safe  \u200db"))
+        assert f"  run  {hidden}\n" in (await terminal.claw("list")).out
+        shown = (await terminal.claw("show", record["id"])).out.splitlines()
+        at = shown.index("run      echo a")
+        assert shown[at + 1] == "         in       /safe  \\u200db"
+        assert [line for line in shown if line.startswith("in ")] == [shown[at + 2]]
+        said = await terminal.claw("deny", record["id"][:8])
+        assert said.out == f"deny: {hidden}\n"
+        assert hidden in (await terminal.claw("history")).out
+
+
 async def test_several_at_once_and_what_could_not_be_decided(
     engine: Engine, terminal: Terminal
 ) -> None:

@@ -102,7 +102,7 @@ def test_agent_without_an_engine_is_answered_from_another_terminal(
     try:
         assert turn.stderr is not None
         for line in turn.stderr:
-            if "claw approvals allow" in line:
+            if "claw approvals approve" in line:
                 approval = line.split()[3]
                 break
         allowed = claw(env, "approvals", "allow", approval, "--state-dir", state)

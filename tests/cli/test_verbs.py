@@ -144,7 +144,7 @@ async def test_agent_puts_the_answer_on_stdout_and_tools_on_stderr(shell: Shell)
         "model: rehearsal/stage (not an AI)",
         "tool: exec ls \\x1b[2J",
         "waiting for approval abcdef12 (1 min): exec ls \\x1b[2J",
-        f"  claw approvals allow abcdef12 --state-dir {rig.state_dir.root}",
+        f"  claw approvals approve abcdef12 --state-dir {rig.state_dir.root}",
         f"  claw approvals deny abcdef12 --state-dir {rig.state_dir.root}",
         "decided: deny (no)",
         "tool: exec error, exit 1, 1.5 s",

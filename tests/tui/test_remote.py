@@ -37,6 +37,7 @@ async def test_the_token_is_asked_for_once(tmp_path: Path) -> None:
         client = await attach(Wish(where.url), env(tmp_path), person, secret)
         await client.close()
         assert len(secret.asked) == 2 and where.netloc in secret.asked[0]
+        assert [words.startswith("That was not accepted") for words in secret.asked] == [0, 1]
         client = await attach(Wish(where.url), env(tmp_path), person, secret)
         await client.close()
         assert len(secret.asked) == 2 and not person.asked
