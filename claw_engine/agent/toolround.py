@@ -42,6 +42,10 @@ SKIPPED = (
     "Skipped: the user sent a new message before this call did anything. It did not run; read "
     "the message and call again if it is still needed."
 )
+STOPPED_WAITING = (
+    "The run was stopped before this call began: it still waited for the operator, and nothing "
+    "was done."
+)
 
 ToolStatus = Literal["ok", "error", "skipped", "aborted"]
 MakeContext = Callable[
@@ -68,6 +72,8 @@ class Outcome(Struct):
     tail_chars: int = 0
     waiting: int = 0
     """How many of its waits for the operator are open: then it has done nothing yet."""
+    given_up: bool = False
+    """It was stopped during such a wait."""
     skip: bool = False
     waited_s: float = 0.0
     waits: int = 0
@@ -248,6 +254,8 @@ class ToolRound:
         )  # fmt: skip
 
     def _stopped_text(self, outcome: Outcome) -> str:
+        if outcome.given_up:
+            return STOPPED_WAITING
         reason = self._scope.reason.value if self._scope.reason else "cancelled"
         text = f"The call was stopped before it finished ({reason}); its effect may be partial."
         tail = "".join(outcome.tail)[-TAIL_CHARS:]
@@ -308,6 +316,7 @@ class _Wait:
     ) -> None:
         outcome = self._outcome
         outcome.waiting -= 1
+        outcome.given_up = kind is not None and issubclass(kind, asyncio.CancelledError)
         try:
             await self._inner.__aexit__(kind, error, trace)
         finally:

@@ -15,6 +15,7 @@ from pathlib import Path
 from claw_engine.approvals.policy import PermissionMode
 from claw_engine.errors import InvalidRequest
 from claw_engine.events import Event, Notice
+from claw_engine.storage.errors import disk_error
 from claw_engine.world import Timer, World
 
 log = logging.getLogger("claw.approvals")
@@ -94,10 +95,15 @@ class ModeSwitch:
     async def switch(self, mode: PermissionMode, ttl_ms: int | None = None) -> None:
         """Change the mode now. `ttl_ms` belongs to `full` and is an hour at most.
 
-        Raises InvalidRequest for a time with another mode, OSError when it cannot be kept.
+        What allows more is on the disk before it holds; what allows less holds at once. Raises
+        InvalidRequest for a time with another mode, StateDiskError when it cannot be kept: then a
+        wider mode does not hold, and a stricter one holds until the engine ends.
         """
         if ttl_ms is not None and mode is not PermissionMode.FULL:
             raise InvalidRequest("ttlMs belongs to the mode full")
+        wider = _STRICTEST_FIRST.index(mode) > _STRICTEST_FIRST.index(self.mode())
+        if wider and mode is not PermissionMode.FULL:
+            await self._keep_on_disk(mode)
         self._stop_timer()
         self._full_until_ms = None
         if mode is PermissionMode.FULL:
@@ -108,11 +114,17 @@ class ModeSwitch:
             self._chosen = mode
         log.info("permission mode: %s", mode.value)
         self._tell(f"Permission mode {mode.value}.")
-        if mode is not PermissionMode.FULL:
-            await self._world.disk.run(self._keep, mode)
+        if not wider and mode is not PermissionMode.FULL:
+            await self._keep_on_disk(mode)
 
     def close(self) -> None:
         self._stop_timer()
+
+    async def _keep_on_disk(self, mode: PermissionMode) -> None:
+        try:
+            await self._world.disk.run(self._keep, mode)
+        except OSError as error:
+            raise disk_error(error, self._path) from error
 
     def _keep(self, mode: PermissionMode) -> None:
         self._world.disk.mkdir(self._path.parent)

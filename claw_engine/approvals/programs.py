@@ -42,6 +42,10 @@ _BLOCKED = words(
     "choom catchsegv setlock chpst softlimit daemonize runcon cpulimit timelimit torsocks "
     "proxychains proxychains4 faketime eatmydata schroot arch-chroot systemd-nspawn lxc-attach "
     "byobu dtach abduco libtool wine ssh-agent ldd pexec sem rush watchexec nodemon hyperfine "
+    "fakeroot-sysv fakeroot-tcp uclampset luit scriptlive systemd-cat "
+    "systemd-inhibit systemd-socket-activate sotruss msgexec ssh-argv0 heaptrack gpg-agent "
+    "agetty getty switch_root pivot_root sulogin rtcwake not pg_virtualenv iptables-apply "
+    "ip6tables-apply dpkg-architecture kernel-install crun runc conmon jexec "
     "multitime openvt tmate sshpass vipw vigr rr uftrace trickle cgrun "
     "logsave distcc ccache sccache icecc torify tsocks jail daemon supervise "
     "runsv s6-setsid s6-envdir envdir setuidgid execlineb with-contenv dumb-init tini catatonit "
@@ -103,6 +107,15 @@ _LAUNCHERS = words(
     "wine64 qemu-system qemu-img qemu virsh virt-install vboxmanage vmrun multipass lxc lxd incus "
     "ansible-test ansible-galaxy ansible-console puppet-apply bolt "
     "git-shell gitk tkdiff meld kdiff3 interdiff run0 varlinkctl "
+    "sensible-editor sensible-pager sensible-browser select-editor lesspipe lessfile zless bzless "
+    "xzless lzless zstdless zmore bzmore xzmore lzmore gio gdbus gapplication dbus-daemon gdbtui "
+    "gdb-add-index gcore vgdb callgrind_control pdb pydoc pygmentize prove instmodsh perlthanks "
+    "lli opt llc llvm-jitlink llvm-lto llvm-lto2 mvndebug corepack jdb jlink javadoc jpackage "
+    "pgbench pg_restore pg_conftool pg_ctlcluster scalar cscope ctags-universal ssh-add gpgsm "
+    "gpgtar gpg-connect-agent gpgconf c_rehash ucf grog neqn apt-cache apt-config apt-key "
+    "apt-mark apt-cdrom add-apt-repository apt-add-repository kpt gsutil bq gprofng "
+    "gp-collect-app ar nm ranlib strip objcopy gold fsck mkfs atd cron init systemd "
+    "deb-systemd-invoke networkctl adduser "
     "objdump gcov lcov as nasm yasm c89 c99 c11 f77 f95 gfortran gnat gdc dmd rdmd "
     "check_by_ssh rsyslogd syslog-ng logger-run dstat pidstat sar nmon "
     "arj unar 7zr lha zoo cabextract unsquashfs mksquashfs genisoimage xorriso rpm2cpio "
@@ -129,7 +142,7 @@ _TABLE: dict[str, Kind] = {
 }
 # `bash-static`, `php-cgi`, `busybox-suid`: a name that begins like one of these is one of these.
 _FAMILIES = frozenset({Kind.SHELL, Kind.INTERPRETER, Kind.MULTIPLEXER})
-_COMPILERS = ("-gcc", "-g++", "-cpp", "-ld", "-clang", "-gdb")
+_COMPILERS = ("-gcc", "-g++", "-cpp", "-ld", "-clang", "-gdb", "-ar", "-nm", "-ranlib", "-objcopy")
 _VERSION = re.compile(r"[-._]?\d[\d._]*[a-z]?$")
 
 _SENTENCES: dict[Kind, str] = {

@@ -105,6 +105,8 @@ async def test_while_parked(bench: MakeBench) -> None:
     await b.until(TraceKind.RUN_STATE, run, new="parked")
     await stop(b, run)
     await assert_valid(b)
+    (result,) = [m for m in await b.messages() if isinstance(m, ToolResultMessage)]
+    assert text_of(result).endswith("it still waited for the operator, and nothing was done.")
     assert [(lane.active, lane.parked) for lane in b.lanes.status() if lane.lane == "main"] == [
         (0, 0)
     ]

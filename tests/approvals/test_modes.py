@@ -10,7 +10,8 @@ from claw_engine.approvals.modes import FULL_MS, ModeSwitch
 from claw_engine.approvals.policy import Ask, ExecPolicy, PermissionMode, Security
 from claw_engine.errors import InvalidRequest
 from claw_engine.events import Event, Notice
-from tests.support.fakes import FakeClock, fake_world
+from claw_engine.storage.errors import StateDiskFull
+from tests.support.fakes import FakeClock, FaultyDisk, fake_world
 
 LOOK, GUARDED, WORKSPACE, FULL = PermissionMode
 
@@ -102,3 +103,33 @@ async def test_a_time_belongs_to_full(tmp_path: Path) -> None:
     switch = await switch_on(tmp_path, Told())
     with pytest.raises(InvalidRequest):
         await switch.switch(LOOK, 1000)
+
+
+@pytest.mark.parametrize(
+    ("before", "wanted", "holds", "after_restart"),
+    [
+        (GUARDED, WORKSPACE, GUARDED, GUARDED),  # said to have failed: nothing wider holds
+        (LOOK, GUARDED, LOOK, LOOK),
+        (WORKSPACE, LOOK, LOOK, WORKSPACE),  # stricter: at once, whatever the disk does
+        (FULL, GUARDED, GUARDED, GUARDED),
+    ],
+)
+async def test_on_a_full_disk(
+    tmp_path: Path,
+    before: PermissionMode,
+    wanted: PermissionMode,
+    holds: PermissionMode,
+    after_restart: PermissionMode,
+) -> None:
+    disk, told = FaultyDisk(), Told()
+    switch = ModeSwitch(fake_world(disk=disk), told.append, tmp_path / "mode.json")
+    await switch.load("guarded")
+    await switch.switch(before)
+    said = len(told.titles())
+    disk.fail_next()
+    with pytest.raises(StateDiskFull):
+        await switch.switch(wanted)
+    assert switch.mode() is holds
+    assert len(told.titles()) == said + (holds is wanted)
+    switch.close()
+    assert (await switch_on(tmp_path, Told())).mode() is after_restart

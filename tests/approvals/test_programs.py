@@ -33,6 +33,17 @@ from claw_engine.approvals.wrappers import unwrap
         ("sudo", Kind.PRIVILEGE),
         ("xargs", Kind.BLOCKED_WRAPPER),
         ("env", Kind.WRAPPER),
+        ("systemd-inhibit", Kind.BLOCKED_WRAPPER),
+        ("fakeroot-tcp", Kind.BLOCKED_WRAPPER),
+        ("gpg-agent", Kind.BLOCKED_WRAPPER),  # `gpg-agent --daemon PROGRAM`
+        ("not-14", Kind.BLOCKED_WRAPPER),  # of LLVM: `not COMMAND`
+        ("runc", Kind.BLOCKED_WRAPPER),
+        ("pdb3.11", Kind.LAUNCHER),
+        ("xzless", Kind.LAUNCHER),
+        ("prove", Kind.LAUNCHER),
+        ("lli-14", Kind.LAUNCHER),
+        ("nm", Kind.LAUNCHER),  # --plugin
+        ("x86_64-linux-gnu-gcc-ar-12", Kind.LAUNCHER),
         ("ls", Kind.PLAIN),
         ("cat", Kind.PLAIN),
         ("sha256sum", Kind.PLAIN),
