@@ -159,6 +159,7 @@ class SessionsAdapter:
         self._sessions = sessions
         self._settings = settings
         self._facts: dict[str, tuple[SessionEntry, Mapping[str, object]]] = {}
+        self._rows: dict[str, tuple[StoredRow, SessionRow]] = {}
 
     def canonical(self, key: str) -> str:
         return str(self._sessions.key(key))
@@ -169,15 +170,22 @@ class SessionsAdapter:
         ]
 
     async def rows(self, limit: int | None = None) -> Sequence[SessionRow]:
-        found = []
-        for number, row in enumerate(await self._sessions.list(limit)):
-            if number % 64 == 63:
-                await asyncio.sleep(0)  # the first look at an entry's fields takes a while
-            entry = self._sessions.get(row.key)
-            if entry is not None:
-                found.append(_wire_row(row, self._facts_of(entry)))
+        found, made = [], 0
+        for row in await self._sessions.list(limit):
+            known = self._rows.get(row.key)
+            if known is None or known[0] is not row:  # rows stay while nothing changes
+                made += 1
+                if made % 64 == 0:
+                    await asyncio.sleep(0)  # the first look at an entry's fields takes a while
+                entry = self._sessions.get(row.key)
+                if entry is None:
+                    continue
+                known = self._rows[row.key] = (row, _wire_row(row, self._facts_of(entry)))
+            found.append(known[1])
         if limit is None and len(self._facts) > 2 * len(found):
-            self._facts = {row.key: self._facts[row.key] for row in found}
+            keys = {row.key for row in found}
+            self._facts = {key: known for key, known in self._facts.items() if key in keys}
+            self._rows = {key: self._rows[key] for key in keys}
         return found
 
     def row(self, key: str) -> SessionRow | None:

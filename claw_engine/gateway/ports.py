@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from claw_engine.approvals.answers import Answer
 from claw_engine.approvals.grants import Grant, Wanted
@@ -364,6 +364,13 @@ class HostPort(Protocol):
         ...
 
 
+class KeptRows(Struct):
+    """Session rows as they were last told, while nothing runs in them; see session_rows.py."""
+
+    defaults: Mapping[str, object] = field(default_factory=dict)
+    rows: dict[str, tuple[SessionRow, dict[str, object]]] = field(default_factory=dict)
+
+
 class GatewayParts(Struct, frozen=True):
     """Everything the gateway is wired to."""
 
@@ -395,3 +402,4 @@ class GatewayParts(Struct, frozen=True):
     edits: EditsPort | None = None
     config_file: ConfigFilePort | None = None
     logs: LogsPort | None = None
+    kept: KeptRows = field(default_factory=KeptRows)

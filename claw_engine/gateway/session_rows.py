@@ -5,6 +5,7 @@ One superset for both protocols (gateway digest §1.11, protocol digest §2.3). 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 from claw_engine.gateway.ports import GatewayParts, SessionRow
@@ -15,6 +16,11 @@ THINKING = ("off", "minimal", "low", "medium", "high", "xhigh")
 
 MAIN = "main"
 """The bare key of the default agent's main session."""
+
+SLICE = 64
+"""Rows made before other tasks get a turn."""
+KEPT = 1000
+"""Rows kept although a short list does not ask for them."""
 
 RUNTIME = {
     "id": "auto",
@@ -29,16 +35,30 @@ _PRIVATE = ("providerOverride", "modelOverride")
 
 async def session_rows(parts: GatewayParts, limit: int | None = None) -> list[dict[str, object]]:
     """All rows or the newest, newest first; a session whose first run is still going on has one
-    too."""
+    too. Rows are kept and told again: change a copy."""
     stored = {row.key: row for row in await parts.sessions.rows(limit)}
+    known = len(stored)
     runs: dict[str, list[Run]] = {}
     for run in parts.runs.active():
         runs.setdefault(run.session_key, []).append(run)
         stored.setdefault(run.session_key, SessionRow(run.session_key, None, run.created_ms, {}))
-    defaults = model_defaults(parts)
-    rows = [_row(row, runs.get(key, []), defaults) for key, row in stored.items()]
-    rows.sort(key=lambda row: (-int(str(row["updatedAt"])), str(row["key"])))
-    return rows[:limit]
+    kept, defaults = parts.kept, model_defaults(parts)
+    if kept.defaults != defaults or len(kept.rows) > 2 * known + KEPT:
+        kept.defaults, kept.rows = defaults, {}
+    rows = []
+    for number, (key, row) in enumerate(stored.items()):
+        if key in runs:
+            rows.append(_row(row, runs[key], defaults))
+            continue
+        told = kept.rows.get(key)
+        if told is None or told[0] is not row:
+            told = kept.rows[key] = (row, _row(row, (), defaults))
+            if number % SLICE == SLICE - 1:
+                await asyncio.sleep(0)
+        rows.append(told[1])
+    if len(stored) > known:
+        rows.sort(key=lambda row: (-int(str(row["updatedAt"])), str(row["key"])))
+    return rows if limit is None else rows[:limit]
 
 
 async def session_index(parts: GatewayParts) -> list[tuple[str, int]]:

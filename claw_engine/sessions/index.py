@@ -47,6 +47,7 @@ class SessionIndex:
         self._default_agent = default_agent
         self._agents: dict[str, AgentIndex] = {}
         self._loading = asyncio.Lock()
+        self._ordered: tuple[list[SessionEntry], list[SessionEntry]] = ([], [])
 
     def key(self, key: str | SessionKey) -> SessionKey:
         """The canonical key. Raises InvalidSessionKey."""
@@ -91,14 +92,19 @@ class SessionIndex:
 
     async def newest_first(self) -> Sequence[SessionEntry]:
         """As `list`, but other tasks get their turn: thousands of entries take a while."""
-        keyed: Keyed = []
         everything = [entry for agent in self._agents.values() for entry in agent.entries()]
+        before, found = self._ordered
+        if everything == before:  # entries are the same objects while nothing changed
+            return found
+        keyed: Keyed = []
         for number, entry in enumerate(everything):
             keyed.append((-entry.updated_at, entry.key, number))
             if number % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
         keyed.sort()
-        return [everything[number] for _, _, number in keyed]
+        found = [everything[number] for _, _, number in keyed]
+        self._ordered = (everything, found)
+        return found
 
     def agents(self) -> tuple[str, ...]:
         """Agents whose index is loaded."""

@@ -9,30 +9,28 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 from weakref import WeakValueDictionary
 
 from claw_engine.events import Event, Notice
-from claw_engine.messages import Message
-from claw_engine.paths import StateDir, contains
+from claw_engine.paths import StateDir
 from claw_engine.sessions import lifecycle
 from claw_engine.sessions.archive import Reason
 from claw_engine.sessions.edits import ResolveModel, patched
-from claw_engine.sessions.entries import StoredMessage, read_entry
+from claw_engine.sessions.entries import StoredMessage
 from claw_engine.sessions.entry import SessionEntry, named_path, transcript_path
 from claw_engine.sessions.events import MessageStored, SessionsChanged
 from claw_engine.sessions.hold import TranscriptHold
 from claw_engine.sessions.index import SessionIndex
 from claw_engine.sessions.keys import MAIN, SessionKey
+from claw_engine.sessions.listing import Listing
 from claw_engine.sessions.maintenance import Limits
-from claw_engine.sessions.rows import SessionRow, matches, preview_of, row
+from claw_engine.sessions.rows import SessionRow, matches
 from claw_engine.sessions.transcript import Transcript
 from claw_engine.sessions.upkeep import CleanupResult
-from claw_engine.storage.errors import StateDiskError
 from claw_engine.storage.foreign_lock import MAX_HOLD_S, FileLocks, sweep
-from claw_engine.storage.jsonl import parse_line, tail
 from claw_engine.world import Timer, World
 
 log = logging.getLogger(__name__)
@@ -43,14 +41,8 @@ IDLE_S = 600.0
 """Seconds after which an unused transcript leaves memory."""
 SEARCHED = 64
 """Entries looked through before other tasks get a turn."""
-PREVIEW_BATCH = 32
-"""Ends of files read in one disk call."""
-PREVIEW_LINES = 12
-"""Lines read from the end of a transcript to find something to show."""
 
-
-Texts: TypeAlias = list[str]  # inside the class `list` is the method
-Entries: TypeAlias = list[SessionEntry]
+Entries: TypeAlias = list[SessionEntry]  # inside the class `list` is the method
 Numbered: TypeAlias = tuple[int, tuple[StoredMessage, ...]]
 
 
@@ -76,8 +68,7 @@ class Sessions:
         self._live: WeakValueDictionary[Path, Transcript] = WeakValueDictionary()
         self._recent: OrderedDict[Path, tuple[Transcript, float]] = OrderedDict()
         self._idle_timer: Timer | None = None
-        self._rows: dict[str, tuple[SessionEntry, SessionRow]] = {}
-        self._previews: dict[Path, tuple[tuple[int, int], str]] = {}
+        self._listing = Listing(world, self._folder, self._live)
         self.locks = FileLocks(world)
         self.index = SessionIndex(world, state_dir, publish, default_agent, self.locks)
 
@@ -239,7 +230,9 @@ class Sessions:
     async def list(self, limit: int | None = None, search: str = "") -> tuple[SessionRow, ...]:
         """Rows, newest first; runs of cron jobs are hidden. Reads memory and ends of files."""
         wanted: Entries = []
-        for number, entry in enumerate(await self.index.newest_first()):
+        everything = await self.index.newest_first()
+        self._listing.keep(everything)
+        for number, entry in enumerate(everything):
             if limit is not None and len(wanted) >= limit:
                 break
             if search and number % SEARCHED == SEARCHED - 1:
@@ -247,28 +240,7 @@ class Sessions:
             hidden = ":run:" in entry.key and self.key(entry.key).is_cron_run
             if not hidden and (not search or matches(entry, search)):
                 wanted.append(entry)
-        previews: Texts = []
-        for start in range(0, len(wanted), PREVIEW_BATCH):
-            previews += await self._previews_of(wanted[start : start + PREVIEW_BATCH])
-        rows = []
-        for number, (entry, preview) in enumerate(zip(wanted, previews, strict=True)):
-            if number % SEARCHED == SEARCHED - 1:
-                await asyncio.sleep(0)
-            rows.append(self._row(entry, preview))
-        if limit is None and not search and len(self._rows) > 2 * len(rows):
-            self._rows = {one.key: self._rows[one.key] for one in rows}
-        return tuple(rows)
-
-    def _row(self, entry: SessionEntry, preview: str) -> SessionRow:
-        """The entry's row; one that has not changed is not looked through again."""
-        known = self._rows.get(entry.key)
-        if (
-            known is None
-            or known[0] is not entry
-            or (known[1].last_message_preview or "") != preview
-        ):
-            known = self._rows[entry.key] = (entry, row(entry, preview))
-        return known[1]
+        return await self._listing.rows(wanted)
 
     async def close(self) -> None:
         """Write what is left; never raises."""
@@ -292,7 +264,7 @@ class Sessions:
             await asyncio.gather(opening, return_exceptions=True)
         live = self._live.pop(path, None)
         self._recent.pop(path, None)
-        self._previews.pop(path, None)
+        self._listing.look_again(path)
         if live is not None:
             await live.end()
 
@@ -318,6 +290,7 @@ class Sessions:
         if transcript.repairs:
             self._tell_repairs(entry, transcript)
         self._live[path] = transcript
+        self._listing.look_again(path)  # what it writes before it leaves memory is news
         self._touch(path, transcript)
         return transcript
 
@@ -357,41 +330,3 @@ class Sessions:
             )
         )
         self._publish(SessionsChanged(frozenset({entry.key})))
-
-    async def _previews_of(self, entries: Sequence[SessionEntry]) -> Texts:
-        folders = [self._folder(entry) for entry in entries]
-        paths = [named_path(folder, entry) for folder, entry in zip(folders, entries, strict=True)]
-        unread = {p: folder for p, folder in zip(paths, folders, strict=True) if p is not None}
-        live = {path: talk for path in unread if (talk := self._live.get(path)) is not None}
-        read = await self._world.disk.run(
-            lambda: {p: self._read_preview(f, p) for p, f in unread.items() if p not in live}
-        )
-        read |= {
-            path: preview_of(m.message for m in reversed(talk.history()))
-            for path, talk in live.items()
-        }
-        return [read.get(path, "") if path is not None else "" for path in paths]
-
-    def _read_preview(self, folder: Path, path: Path) -> str:
-        try:
-            stat = self._world.disk.stat(path)
-            mark = (stat.st_size, stat.st_mtime_ns)
-            known = self._previews.get(path)
-            if known is not None and known[0] == mark:
-                return known[1]
-            if not contains(folder, path):  # a symlink out of the folder is never opened
-                return ""
-            lines = tail(self._world.disk, path, PREVIEW_LINES)
-        except (OSError, StateDiskError):
-            return ""
-        text = preview_of(_messages(reversed(lines)))
-        self._previews[path] = (mark, text)
-        return text
-
-
-def _messages(lines: Iterable[bytes]) -> Iterator[Message]:
-    for line in lines:
-        raw = parse_line(line)
-        message = read_entry(raw, None).message if isinstance(raw, dict) else None
-        if message is not None:
-            yield message

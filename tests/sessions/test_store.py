@@ -10,6 +10,7 @@ from claw_engine.messages import text_of
 from claw_engine.sessions import store
 from claw_engine.sessions.errors import ForeignTranscript, InvalidSessionKey
 from claw_engine.sessions.generation import state_generation
+from claw_engine.sessions.listing import LOOKED_AGAIN_S
 from claw_engine.sessions.rows import PREVIEW_CHARS, preview_of, strip_stamp
 from claw_engine.sessions.store import Sessions
 from tests.sessions.support import Box, assistant, lines, result, user
@@ -196,6 +197,7 @@ async def test_a_preview_follows_the_file(box: Box) -> None:
     assert [r.last_message_preview for r in await again.list()] == ["one"]
     with talk.path.open("ab") as file:
         file.write(talk.path.read_bytes().splitlines(True)[-1].replace(b"one", b"three"))
+    await box.clock.advance(LOOKED_AGAIN_S)
     assert [r.last_message_preview for r in await again.list()] == ["three"]
     await again.close()
 

@@ -169,6 +169,7 @@ async def session_list(parts: GatewayParts, peer: Peer, params: ListParams) -> P
         wanted.sort(key=lambda row: not row["hasActiveRun"])
     shown = wanted[start:] if limit is None else wanted[start : start + limit]
     if params.include_derived_titles:
+        shown = [dict(row) for row in shown]
         for row in shown:
             _title(row)
     end = start + len(shown)
