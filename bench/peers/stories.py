@@ -67,8 +67,9 @@ async def console_there(
             await screen.picture(f"console-at-{version}-3-card")
             await screen.key("y")
             await seen("allowed once", "Decided", "once", gone="WHY")
+            await asyncio.sleep(1)
             await screen.key("Escape")
-            await screen.key("Escape")
+            await seen("back at the conversation", "Sessions")
             if peer.protocol == 4:  # the run went on with what the command said
                 await seen("the output came back to the run", "The tool said", "Linux")
             else:
@@ -79,7 +80,9 @@ async def console_there(
             await screen.picture(f"console-at-{version}-5-lost")
             await gateway.start()
             await seen("attached again by itself", "●", s=120)
+            await asyncio.sleep(1)
             await screen.key("i")
+            await seen("typing again", "TYPE")
             await screen.say("again #say:dolphin")
             await seen("and it goes on", "You said dolphin.", s=FIRST_S)
             await screen.picture(f"console-at-{version}-6-again")

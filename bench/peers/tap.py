@@ -13,7 +13,7 @@ from pathlib import Path
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.connection import Connection
 from websockets.asyncio.server import ServerConnection, serve
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.http11 import Request, Response
 
 BIG = 64 << 20
@@ -40,7 +40,7 @@ async def tap(port: int, upstream: str, log: Path) -> AsyncIterator[str]:
             opened[str(near.id)] = await connect(
                 upstream, compression=None, max_size=BIG, proxy=None, ping_interval=None
             )
-        except OSError:
+        except (OSError, WebSocketException):
             return near.respond(http.HTTPStatus.SERVICE_UNAVAILABLE, "nobody behind the tap\n")
         return None
 

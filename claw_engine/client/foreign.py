@@ -109,7 +109,9 @@ class ForeignClient:
             case "sessions.list":
                 return await self._sessions(given)
             case "chat.history":
-                return history(await self._inner.call(method, given))
+                answer = await self._inner.call(method, given)
+                going = self._events.active(str(given.get("sessionKey", "")))
+                return history(answer, going=bool(going))
             case "chat.send":
                 return await self._send(given)
             case "exec.approval.list":

@@ -195,7 +195,7 @@ class ForeignEvents:
                     yield self._event(run_id, run, ts, "tool.output", {**head, "delta": new})
             case "result":
                 told = run.outputs.pop(call_id, "")
-                text = _content(data.get("result")) or told or _text(data, "meta")
+                text = _content(data.get("result")) or told  # `meta` only repeats the arguments
                 status = "error" if data.get("isError") is True else "ok"
                 details = _obj(_obj(data, "result"), "details")
                 yield self._event(run_id, run, ts, "tool.ended", {

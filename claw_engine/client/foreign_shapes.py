@@ -52,11 +52,16 @@ def _row(row: Json, active: Callable[[str], str]) -> dict[str, object]:
     return out
 
 
-def history(answer: Json) -> dict[str, object]:
-    """`chat.history`: every content a list of blocks, ids where ours stand."""
+def history(answer: Json, *, going: bool = False) -> dict[str, object]:
+    """`chat.history`: every content a list of blocks, ids where ours stand.
+
+    Protocol 3 does not say which run a message belongs to. Unless a run is `going` on, `whole`
+    tells that the answer may replace what is known; else each turn would stand there twice.
+    """
     rows = answer.get("messages")
     messages = [_message(m) for m in rows if isinstance(m, dict)] if isinstance(rows, list) else []
-    return {**answer, "messages": messages}
+    named = any(_text(_obj(m, "__claw"), "runId") for m in messages)
+    return {**answer, "messages": messages, "whole": not named and not going}
 
 
 def _message(raw: Json) -> dict[str, object]:
@@ -65,8 +70,12 @@ def _message(raw: Json) -> dict[str, object]:
     if isinstance(content, str):  # protocol 4's users
         out["content"] = [{"type": "text", "text": content}]
     meta = _obj(raw, "__openclaw")
-    if meta:
-        out["__claw"] = {name: meta[name] for name in ("id", "runId") if meta.get(name)}
+    mark = {name: meta[name] for name in ("id", "runId") if meta.get(name)}
+    run_id, _, kind = _text(raw, "idempotencyKey").rpartition(":")
+    if kind == "user" and run_id:  # protocol 4 names the run of a question only here
+        mark.setdefault("runId", run_id)
+    if mark:
+        out["__claw"] = mark
     return out
 
 

@@ -46,9 +46,14 @@ class Conversation(Live):
             known.pop(name, None)
         self.generation += 1
 
-    def reload(self, history: list[Block]) -> None:
+    def reload(self, history: list[Block], *, whole: bool = False) -> None:
         """Put stored history under what is live. Runs still going keep their live blocks;
-        ended runs take the stored ones, with the timings and decisions only live ones know."""
+        ended runs take the stored ones, with the timings and decisions only live ones know.
+
+        `whole`: nothing goes on, and the history cannot name its runs: it replaces everything."""
+        if whole:
+            self.blocks, self.runs = [], {}
+            self.queued.clear()
         self._align(history)
         live = {name for name, block in self.runs.items() if block.open_run}
         stored = {b.run_id for b in history if b.run_id}

@@ -214,7 +214,8 @@ class Store(Struct):
         self.mark(Pane.SESSIONS, Pane.STATUS)
 
     def set_history(self, key: str, payload: Json) -> None:
-        self.conversation(key).reload(blocks_from_history(objs(payload.get("messages"))))
+        blocks = blocks_from_history(objs(payload.get("messages")))
+        self.conversation(key).reload(blocks, whole=flag(payload, "whole", False))
         self.mark(Pane.CONVERSATION)
 
     def set_live(self, payload: Json) -> None:

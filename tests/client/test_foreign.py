@@ -8,9 +8,11 @@ from collections.abc import AsyncIterator, Mapping
 import pytest
 
 from claw_engine.client.foreign import ForeignClient
-from claw_engine.client.foreign_shapes import approvals, status
+from claw_engine.client.foreign_shapes import approvals, history, status
 from claw_engine.client.inflow import Inflow
 from claw_engine.protocol.frames import EventFrame
+from claw_tui.store.blocks import BlockKind
+from claw_tui.store.store import Store
 
 MAIN = "agent:main:main"
 
@@ -100,3 +102,43 @@ def test_a_version_that_says_nothing() -> None:
     assert status({"protocol": 4, "server": {"version": "2026.9.6"}}, {}, "nas")[
         "permissionMode"
     ] == "OpenClaw 2026.9.6"  # fmt: skip
+
+
+def _turn(**user: object) -> list[dict[str, object]]:
+    said = [{"type": "text", "text": "You said whale."}]
+    return [
+        {"role": "user", "content": "hello", "timestamp": 1, **user},
+        {"role": "assistant", "content": said, "timestamp": 2,
+         **({"__openclaw": {"id": "b", "runId": "r1"}} if user else {})},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("user", [{}, {"idempotencyKey": "r1:user"}], ids=["protocol3", "4"])
+async def test_reading_again_says_nothing_twice(user: dict[str, object]) -> None:
+    """After a lost line every turn stood there twice: protocol 3 does not name its runs."""
+    gateway = Gateway({
+        "chat.send": {"runId": "r1", "status": "started"},
+        "chat.history": {"messages": _turn(**user)},
+    })  # fmt: skip
+    client, store = ForeignClient(gateway), Store(selected=MAIN)
+    await client.connect()
+    await client.call("chat.send", {"sessionKey": MAIN, "message": "hello"})
+    start = {"stream": "lifecycle", "data": {"phase": "start"}, "ts": 1}
+    gateway.inflow.put(EventFrame("agent", {"runId": "r1", "sessionKey": MAIN, **start}))
+    final = {"content": [{"type": "text", "text": "You said whale."}]}
+    gateway.inflow.put(EventFrame(
+        "chat", {"runId": "r1", "sessionKey": MAIN, "state": "final", "message": final, "ts": 2}
+    ))  # fmt: skip
+    gateway.inflow.close()
+    async for frame in client.events():
+        store.apply(frame.event, frame.payload)
+    for _ in range(2):
+        said = [(b.kind, b.text) for b in store.conversation(MAIN).blocks if b.text]
+        assert said == [(BlockKind.USER, "hello"), (BlockKind.TEXT, "You said whale.")]
+        answer = await client.call("chat.history", {"sessionKey": MAIN})
+        store.set_history(MAIN, answer)
+
+
+def test_what_goes_on_is_not_replaced() -> None:
+    assert history({"messages": _turn()}, going=True)["whole"] is False
+    assert history({"messages": _turn()})["whole"] is True
