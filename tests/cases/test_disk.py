@@ -84,7 +84,8 @@ async def test_a_full_state_disk_is_said_and_harms_nothing(small: Small) -> None
         index = json.loads((folder / "sessions.json").read_bytes())
         old = transcript.read_bytes()
 
-        run = await operator.say("long: 40 40")
+        # Longer than what is left of the transcript's last block.
+        run = await operator.say("long: 1500 500")
         await operator.event("trace", lambda p: p["runId"] == run and p["kind"] == "text")
         small.fill()
         end = await operator.ended(run)
@@ -92,8 +93,8 @@ async def test_a_full_state_disk_is_said_and_harms_nothing(small: Small) -> None
         assert "state disk is full" in end["error"]["title"]
         assert "message is kept" in end["error"]["hint"]
         with pytest.raises(ClawError, match="state disk is full") as caught:
-            # Longer than what is left of the journal's last block.
-            await operator.say("think: refused words " + "x" * 5000)
+            # Longer than what is left of the journal's last block and the lock's, now free.
+            await operator.say("think: refused words " + "x" * 12_000)
         assert caught.value.retryable
         assert transcript.read_bytes().startswith(old)
         whole_lines(transcript)
@@ -115,7 +116,7 @@ async def test_a_full_state_disk_is_said_and_harms_nothing(small: Small) -> None
 
     users = [entry["message"] for entry in whole_lines(transcript) if entry["type"] == "message"]
     text = json.dumps(users)
-    for kept in ("kept words", "long: 40 40", "space again", words):
+    for kept in ("kept words", "long: 1500 500", "space again", words):
         assert kept in text
     assert "refused words" not in text
     assert transcript.read_bytes().startswith(old)

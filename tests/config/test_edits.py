@@ -6,7 +6,7 @@ import json
 
 import pyjson5
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from claw_engine.config.edit import EditError, remove_value, set_value
@@ -35,6 +35,7 @@ VALUES = st.recursive(
 OBJECTS = st.dictionaries(NAMES, VALUES, max_size=4)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # says how busy the machine is
 @given(OBJECTS, OBJECTS, st.sampled_from([None, 1]))
 def test_a_rewritten_text_says_the_new_value(
     old: dict[str, object], new: dict[str, object], indent: int | None
