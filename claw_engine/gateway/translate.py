@@ -133,8 +133,10 @@ class ChatTranslator:
         data = event.data
         tool_id = str(data.get("toolCallId", ""))
         out: dict[str, object]
+        about = run.story.gists.get(tool_id, "")
         if event.kind is TraceKind.TOOL_STARTED:
             run.tool_names[tool_id] = str(data.get("name", ""))
+            about = run.story.gists[tool_id] = translate4.gist(data.get("args"))
             out = out4 = {"phase": "start", "args": data.get("args", {})}
         elif event.kind is TraceKind.TOOL_OUTPUT:
             run.story.output(tool_id, str(data.get("delta", "")))
@@ -145,12 +147,13 @@ class ChatTranslator:
             out4 = {**out, "partialResult": run.story.partial(tool_id)}
         else:
             run.tool_update_at.pop(tool_id, None)
-            out = {"phase": "result", "isError": data.get("status") != "ok"}
+            run.story.gists.pop(tool_id, None)
+            out = {"phase": "result", "isError": data.get("status") != "ok", "meta": about}
             out4 = {**out, "result": translate4.tool_result(data)}
             run.story.forget_output(tool_id)
         name = run.tool_names.get(tool_id) or str(data.get("name", ""))
         head = {"name": name, "toolCallId": tool_id}
-        row = translate4.tool_item(event, name)
+        row = translate4.tool_item(event, name, about)
         starts = event.kind is TraceKind.TOOL_STARTED
         if row is not None and starts:
             yield self._only4(run, event, "item", row)

@@ -14,6 +14,9 @@ MAX_PARTIAL = 16_000
 NO_MODEL: Mapping[str, object] = {"phase": "model", "provider": None, "model": None}
 """The model is let go."""
 
+GIST_CHARS = 120
+_TELLING = ("command", "path", "file_path", "query", "pattern", "url", "sessionKey", "action")
+
 _GAP = "\n\n"
 
 
@@ -24,6 +27,8 @@ class Story(Struct):
     told: str = ""
     calls: int = 0
     outputs: dict[str, str] = field(default_factory=dict)
+    gists: dict[str, str] = field(default_factory=dict)
+    """What each running tool call is about, in a few words."""
 
     def first_call(self) -> bool:
         self.calls += 1
@@ -115,13 +120,23 @@ def tool_result(data: Mapping[str, object]) -> dict[str, object]:
     return {**_content(str(data.get("text") or "")), "details": details}
 
 
-def tool_item(event: TraceEvent, name: str) -> dict[str, object] | None:
+def gist(args: object) -> str:
+    """What a tool call is about, on one line: its command, its file, what it looks for."""
+    given = args if isinstance(args, Mapping) else {}
+    for name in _TELLING:
+        value = given.get(name)
+        if isinstance(value, str) and (line := " ".join(value[: GIST_CHARS * 2].split())):
+            return line if len(line) <= GIST_CHARS else f"{line[: GIST_CHARS - 1]}…"
+    return ""
+
+
+def tool_item(event: TraceEvent, name: str, about: str) -> dict[str, object] | None:
     """The row that a client shows for a tool call; None for what does not change it."""
     data = event.data
     tool_id = str(data.get("toolCallId", ""))
     item: dict[str, object] = {
         "itemId": f"tool:{tool_id}", "toolCallId": tool_id, "name": name, "kind": "tool",
-        "title": name.capitalize(),
+        "title": f"{name.capitalize()} {about}".rstrip(), "meta": about,
     }  # fmt: skip
     match event.kind:
         case TraceKind.TOOL_STARTED:

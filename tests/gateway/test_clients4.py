@@ -311,6 +311,18 @@ async def test_a_session_can_be_stricter_than_the_engine(port: int) -> None:
     await one.end()
 
 
+async def test_a_tools_row_says_what_it_is_about(port: int) -> None:
+    one = await client(port)
+    await said(one, "read: USER.md", "run-1")
+    data = [p["data"] for p in events(one, "agent") if p["stream"] in ("item", "tool")]
+    told = [(d["phase"], d.get("title"), d.get("meta")) for d in data if d["phase"] != "update"]
+    assert told == [
+        ("start", "Read USER.md", "USER.md"), ("start", None, None),
+        ("result", None, "USER.md"), ("end", "Read USER.md", "USER.md"),
+    ]  # fmt: skip
+    await one.end()
+
+
 async def test_files_of_an_agent_are_read_and_written_but_no_others(port: int) -> None:
     one = await client(port)
     listed = (await one.call("agents.files.list", {"agentId": "main"}))["payload"]
