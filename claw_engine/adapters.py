@@ -160,14 +160,16 @@ class SessionsAdapter:
         self._settings = settings
         self._facts: dict[str, tuple[SessionEntry, Mapping[str, object]]] = {}
         self._rows: dict[str, tuple[StoredRow, SessionRow]] = {}
+        self._index: tuple[Sequence[SessionEntry], Sequence[tuple[str, int]]] = ((), ())
 
     def canonical(self, key: str) -> str:
         return str(self._sessions.key(key))
 
     async def index(self) -> Sequence[tuple[str, int]]:
-        return [
-            (entry.key, entry.updated_at) for entry in await self._sessions.index.newest_first()
-        ]
+        entries = await self._sessions.index.newest_first()
+        if entries is not self._index[0]:  # the same list while nothing changed
+            self._index = (entries, [(entry.key, entry.updated_at) for entry in entries])
+        return self._index[1]
 
     async def rows(self, limit: int | None = None) -> Sequence[SessionRow]:
         found, made = [], 0

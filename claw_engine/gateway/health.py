@@ -20,6 +20,7 @@ class Health:
         self._parts = parts
         self._index: Sequence[tuple[str, int]] = ()
         self._looked: float | None = None
+        self._grouped: tuple[Sequence[tuple[str, int]], dict[str, list[tuple[str, int]]]] = ((), {})
 
     def brief(self) -> dict[str, object]:
         """That it is alive."""
@@ -58,8 +59,13 @@ class Health:
     def _agents(self, now: int) -> list[dict[str, object]]:
         first = default_agent(self._parts)
         by_agent: dict[str, list[tuple[str, int]]] = {first: []}
-        for row in self._index:
-            by_agent.setdefault(agent_of(row[0]), []).append(row)
+        index, of_agents = self._grouped
+        if index is not self._index:
+            of_agents = {}
+            for row in self._index:
+                of_agents.setdefault(agent_of(row[0]), []).append(row)
+            self._grouped = (self._index, of_agents)
+        by_agent |= of_agents
         return [
             {
                 "agentId": agent,

@@ -20,6 +20,7 @@ from claw_engine.approvals.rulesfile import Snapshot
 from claw_engine.errors import ClawError
 from claw_engine.events import Event, EventBus
 from claw_engine.gateway.client_ports import AgentsPort, CommandsPort, EditsPort
+from claw_engine.gateway.kept_rows import KeptRows
 from claw_engine.gateway.tool_port import ToolsPort
 from claw_engine.lanes import Lanes
 from claw_engine.probes import Probes
@@ -362,13 +363,6 @@ class HostPort(Protocol):
     def leave_note(self, payload: Mapping[str, object]) -> Awaitable[None]:
         """What the next engine is to say. Raises OSError."""
         ...
-
-
-class KeptRows(Struct):
-    """Session rows as they were last told, while nothing runs in them; see session_rows.py."""
-
-    defaults: Mapping[str, object] = field(default_factory=dict)
-    rows: dict[str, tuple[SessionRow, dict[str, object]]] = field(default_factory=dict)
 
 
 class GatewayParts(Struct, frozen=True):

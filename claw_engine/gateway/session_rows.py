@@ -61,12 +61,15 @@ async def session_rows(parts: GatewayParts, limit: int | None = None) -> list[di
     return rows if limit is None else rows[:limit]
 
 
-async def session_index(parts: GatewayParts) -> list[tuple[str, int]]:
+async def session_index(parts: GatewayParts) -> Sequence[tuple[str, int]]:
     """Key and time of all of them, newest first, without looking into any."""
-    known = dict(await parts.sessions.index())
-    begun = [run for run in parts.runs.active() if run.session_key not in known]
+    index, runs = await parts.sessions.index(), parts.runs.active()
+    if not runs:
+        return index
+    known = dict(index)
+    begun = [run for run in runs if run.session_key not in known]
     if not begun:
-        return list(known.items())
+        return index
     known |= {run.session_key: run.created_ms for run in begun}
     return sorted(known.items(), key=lambda row: (-row[1], row[0]))
 
