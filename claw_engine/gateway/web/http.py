@@ -61,7 +61,7 @@ class HttpRequest:
         peer = scope.get("client") or ("", 0)
         own = scope.get("server") or ("", 0)
         self.peer_port: int = peer[1]
-        self.own_port: int = own[1] or 0
+        self.own: tuple[str, int] = (own[0], own[1] or 0)
         self.arrival = Arrival(peer[0], self.headers)
         self._receive = receive
 

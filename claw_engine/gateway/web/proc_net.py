@@ -31,10 +31,12 @@ def tcp_rows(proc: Path = PROC) -> Iterator[TcpRow]:
         except OSError:
             continue
         for line in lines:
-            fields = line.split()
-            with contextlib.suppress(ValueError, IndexError):
+            fields = line.split(None, 10)
+            try:
                 yield TcpRow(_port(fields[1]), _port(fields[2]), fields[3], int(fields[7]),
                              fields[9])  # fmt: skip
+            except (ValueError, IndexError):
+                continue
 
 
 def processes(proc: Path = PROC) -> Iterator[Path]:

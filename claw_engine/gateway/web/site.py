@@ -85,7 +85,7 @@ class PortSite:
         arrival = Arrival(peer[0], headers_of(scope))
         wire.accept()
         # While the client makes its request we look who it is.
-        looking = asyncio.ensure_future(_confined(arrival, peer[1], own[1] or 0))
+        looking = asyncio.ensure_future(_confined(arrival, peer[1], (own[0], own[1] or 0)))
 
         async def admit(nonce: str, asked: Admit) -> Identity:
             identity = await self._gatekeeper.admit(nonce, asked, arrival)
@@ -182,13 +182,14 @@ class PortSite:
             if verdict.tried:
                 keeper.failed("shared-secret", place)
             raise problem(401, "unauthorized", "Unauthorized", {"www-authenticate": "Bearer"})
-        if await _confined(arrival, request.peer_port, request.own_port):
+        if await _confined(arrival, request.peer_port, request.own):
             text = "This is not for processes that an agent run started."
             raise problem(403, "forbidden", text)
 
 
-async def _confined(arrival: Arrival, peer_port: int, own_port: int) -> bool:
+async def _confined(arrival: Arrival, peer_port: int, own: tuple[str, int]) -> bool:
     """Whether the client is a child of one of our runs."""
     if not is_loopback(arrival.peer_ip):
         return False
-    return await asyncio.to_thread(from_a_run, peer_port, own_port, os.getpid())
+    peer = (arrival.peer_ip, peer_port)
+    return await asyncio.to_thread(from_a_run, peer, own, os.getpid())
