@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from claw_engine.errors import ClawError, InvalidRequest
 from claw_engine.gateway.idempotency import AnswerCache
 from claw_engine.gateway.methods.chat import clean_message, source_of
 from claw_engine.gateway.methods.sessions import full_key
 from claw_engine.gateway.ports import GatewayParts, RunReport, Submission
-from claw_engine.gateway.session_rows import MAIN
+from claw_engine.gateway.session_rows import MAIN, session_row
 from claw_engine.gateway.table import Call, Method, Payload, method
 from claw_engine.gateway.validate import AgentParams, AgentWaitParams
 from claw_engine.protocol.names import Scope
@@ -40,7 +42,7 @@ def methods(parts: GatewayParts) -> tuple[Method, ...]:
         report = await parts.intake.wait(run_id, None)
         if report is None:
             raise InvalidRequest(f"unknown run: {run_id}")
-        return _final(report)
+        return _final(report, session_row(parts, key) or {})
 
     async def wait(call: Call, params: AgentWaitParams) -> Payload:
         if parts.intake.known(params.run_id) is None:
@@ -64,11 +66,12 @@ def methods(parts: GatewayParts) -> tuple[Method, ...]:
     )
 
 
-def _final(report: RunReport) -> Payload:
-    """The second answer. Raises RunFailed unless the run was done."""
+def _final(report: RunReport, row: Mapping[str, object]) -> Payload:
+    """The second answer; `row` is the session's. Raises RunFailed unless the run was done."""
     if report.status != "done":
         title, hint = _why(report)
         raise RunFailed(title, hint=hint, details={"runId": report.run_id, "status": report.status})
+    usage = dict(report.usage) if report.usage is not None else None
     payloads = [{"text": report.text, "mediaUrl": None}] if report.text else []
     return {
         "runId": report.run_id,
@@ -78,7 +81,14 @@ def _final(report: RunReport) -> Payload:
             "payloads": payloads,
             "meta": {
                 "durationMs": report.duration_ms,
-                "usage": dict(report.usage) if report.usage is not None else None,
+                "usage": usage,
+                "agentMeta": {
+                    "sessionId": row.get("sessionId"),
+                    "provider": row.get("modelProvider"),
+                    "model": row.get("model"),
+                    "usage": usage,
+                },
+                "aborted": False,
                 "stopReason": report.stop_reason,
                 "toolCalls": [dict(tool_call) for tool_call in report.tool_calls],
             },
