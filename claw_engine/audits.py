@@ -47,7 +47,7 @@ def subject_of(
         problem = reading.problems[0] if reading.problems else None
         raise NothingToAudit(
             f"The configuration {path} cannot be used{f': {problem.message}' if problem else ''}.",
-            hint="Mend it; `claw doctor` says more.",
+            hint="Mend it; `claw config validate` says where.",
         )
     files = dict.fromkeys((path, *reading.files))
     return Subject(state, reading.settings, tuple(files), env, routes)

@@ -107,6 +107,9 @@ class Deciding(PaintingApp[str]):
                 self.store.notice("error", f"exec.approval.resolve: {problem}")
         left = set(ids) - {text(row, "id") for row in rows if flag(row, "ok")}
         self.store.queue.mine -= left
+        newest = self.store.notices[-1] if self.store.notices else None
+        if left and newest is not None and newest.level == "error":
+            self.refuse(newest.title)  # the queue has no toast line, and the card still stands
         if left or not ids:
             self.keeper.again()
         self.store.mark(*Pane)

@@ -75,6 +75,6 @@ def _settings(world: World, found: StateDir) -> Settings:
         problem = reading.problems[0] if reading.problems else None
         raise Unusable(
             f"The configuration {path} cannot be used{f': {problem.message}' if problem else ''}.",
-            hint="Mend it; `claw doctor` says more.",
+            hint="Mend it; `claw config validate` says where.",
         )
     return reading.settings

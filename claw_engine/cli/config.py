@@ -79,6 +79,9 @@ def _get(args: Namespace) -> int:
     value: object = found.get("config")
     for step in steps_of(args.path):
         below = _below(value, step)
+        if below is None and found.get("valid") is False:
+            raise NotThere(f"{found.get('path')} cannot be used, so nothing in it is in force.",
+                           hint="`claw config validate` says where it is wrong.")  # fmt: skip
         if below is None:
             raise NotThere(f"{args.path} is not in {found.get('path')}.",
                            hint="Its default is in force: docs/configuration.md.")  # fmt: skip

@@ -94,7 +94,8 @@ def test_nothing_is_written_and_a_broken_configuration_is_named(
     assert sorted(path.name for path in state.rglob("*")) == before
     (state / "openclaw.json").write_text("{")
     assert main(["approvals", "explain", "uname", "--state-dir", str(state)]) == 2
-    assert "openclaw.json cannot be used" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "openclaw.json cannot be used" in said and "`claw config validate` says where" in said
 
 
 def test_the_card_has_the_same_segments(state: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -112,6 +112,9 @@ def test_without_an_engine_the_file_is_changed_by_the_same_rules(
     fixed = json.loads(claw("doctor", "--fix", "--json").stdout)["fixed"]
     assert file.stat().st_mode & 0o777 == 0o600 and len(fixed) >= 1
     assert claw("config", "get", "gateway.nothing").returncode == 1
+    file.write_text("{")
+    broken = claw("config", "get", "gateway.port")
+    assert broken.returncode == 1 and "cannot be used" in broken.stderr
 
 
 @pytest.mark.parametrize(

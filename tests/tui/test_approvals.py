@@ -10,6 +10,7 @@ from textual.events import Paste
 from claw_engine.client.base import ConnectionLost
 from claw_tui.screens.approvals import ApprovalsScreen
 from claw_tui.screens.ask import ArmedPage, Prompt
+from claw_tui.store.store import Link
 from tests.tui.fake_client import TELEGRAM, FakeClient, Script, record
 from tests.tui.support import LARGE, SMALL, Console, console
 
@@ -79,6 +80,22 @@ async def test_a_called_off_reason_decides_nothing() -> None:
         await c.armed()
         await c.press("n")
         await c.until(lambda: c.decided() == [("a1", "deny")])
+
+
+async def test_a_decision_that_did_not_arrive_says_so_beside_the_card() -> None:
+    async with console() as c:
+        await ask(c, "a1")
+        await c.open_queue()
+        c.client.refuse_connect = True
+        c.client.lose()
+        await c.until(lambda: c.app.store.link is Link.LOST)
+        await c.settled()
+        await c.armed()
+        await c.press("y")
+        await c.until(lambda: c.decided() == [("a1", "allow-once")])
+        await c.settled()
+        assert "the engine went away" in c.screen_text().splitlines()[-1]
+        assert "a1" in c.app.store.queue.pending
 
 
 async def test_keys_meant_for_the_composer_decide_nothing() -> None:
