@@ -259,8 +259,12 @@ class ApprovalsScreen(ListedSections):
 
     def on_screen_resume(self) -> None:
         self.keeper.disarm()
-        self.refresh(layout=True)
-        host(self).store.mark(Pane.APPROVALS)
+        if self.is_mounted and self.size == self.app.size:
+            # The first frame is the whole page, not an old one and then a new one.
+            self.pull(set())
+        else:
+            self.refresh(layout=True)
+            host(self).store.mark(Pane.APPROVALS)
 
     # ── keys ────────────────────────────────────────────────────────────────────────────────
 
