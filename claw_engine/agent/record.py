@@ -21,7 +21,6 @@ from claw_engine.messages import (
     UserMessage,
 )
 from claw_engine.models.base import ModelRef, Turn
-from claw_engine.protocol.names import ERROR_HINT
 from claw_engine.world import Clock
 
 INTERRUPTED_ENTRY = "claw:interrupted"
@@ -104,7 +103,10 @@ class Recorder:
         error: str | None = None,
         hint: str = "",
     ) -> AssistantMessage:
-        """An assistant message of this run's model, stamped now; `hint` is how to mend `error`."""
+        """An assistant message of this run's model, stamped now; `hint` is how to mend `error`.
+
+        OpenClaw has one text for both: a line for each.
+        """
         ref = self.ref
         return AssistantMessage(
             content,
@@ -114,6 +116,5 @@ class Recorder:
             usage or Usage(),
             stop_reason,
             self._clock.now_ms(),
-            error,
-            {ERROR_HINT: hint} if hint else {},
+            f"{error}\n{hint}" if error and hint else error,
         )

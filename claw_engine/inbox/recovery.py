@@ -33,7 +33,7 @@ from claw_engine.messages import (
     UserMessage,
     text_of,
 )
-from claw_engine.protocol.names import ERROR_HINT, INTERRUPTED_BY_RESTART
+from claw_engine.protocol.names import INTERRUPTED_BY_RESTART
 
 log = logging.getLogger("claw.inbox")
 
@@ -225,7 +225,8 @@ def _result(last: Message) -> RunResult:
     """The result of a run whose end stands in its transcript."""
     assert isinstance(last, AssistantMessage)
     text, why = text_of(last), last.error_message
-    error = RunError(why, str(last.extra.get(ERROR_HINT, ""))) if why else None
+    title, _, hint = (why or "").partition("\n")
+    error = RunError(title, hint) if why else None
     match _ENDS[last.stop_reason]:
         case Mark.DONE:
             return RunResult("done", last.stop_reason, text)

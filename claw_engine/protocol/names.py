@@ -24,9 +24,6 @@ DEFAULT_SESSION = "agent:main:main"
 INTERRUPTED_BY_RESTART = "Interrupted: the engine stopped during this run. It was not repeated."
 """`errorMessage` of the assistant message that ends a run which a dead engine left open."""
 
-ERROR_HINT = "errorHint"
-"""Our field beside `errorMessage`: how to mend what went wrong."""
-
 
 def allows(granted: frozenset[Scope], needed: Scope) -> bool:
     """Whether a connection with `granted` scopes may call a method that needs `needed`."""

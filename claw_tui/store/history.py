@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from claw_engine.protocol.names import ERROR_HINT, INTERRUPTED_BY_RESTART
+from claw_engine.protocol.names import INTERRUPTED_BY_RESTART
 from claw_tui.store.blocks import Block, BlockKind, RunInfo, ToolInfo, ToolStatus, clip_output
 from claw_tui.store.live import decision_words
 from claw_tui.store.turns import turn_name, turn_of, user_block
@@ -157,8 +157,7 @@ class _Reader:
         reason = text(message, "stopReason")
         if self.run is None or self.run.run is None or reason not in ("error", "aborted"):
             return
-        why = text(message, "errorMessage")
-        hint = text(message, ERROR_HINT)
+        why, _, hint = text(message, "errorMessage").partition("\n")
         if reason == "error" or hint:
             status, kind = "failed" if reason == "error" else "aborted", BlockKind.ERROR
             words = "\n".join(line for line in (why or "the model call failed", hint) if line)
