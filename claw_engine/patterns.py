@@ -22,10 +22,7 @@ class _Late:
         if name.startswith("__"):
             raise AttributeError(name)
         pattern, flags = self._source
-        compiled: re.Pattern[str] | re.Pattern[bytes]
-        compiled = (
-            re.compile(pattern, flags) if isinstance(pattern, str) else re.compile(pattern, flags)
-        )
+        compiled = re.compile(cast("str", pattern), flags)  # or bytes: re takes both
         for method in ("match", "fullmatch", "search", "sub", "subn", "finditer", "findall",
                        "split", "pattern", "flags", "groups", "groupindex"):  # fmt: skip
             setattr(self, method, getattr(compiled, method))
