@@ -27,9 +27,9 @@ def state_dir_for_start(args: Namespace) -> Path:
     )
 
 
-def client(args: Namespace) -> SyncClient:
-    """To be used as a context manager. Raises ChoiceNeeded."""
-    return SyncClient(resolve_text(args.state_dir, os.environ))
+def client(args: Namespace, *, patience_s: float = 30.0) -> SyncClient:
+    """To be used as a context manager; waits `patience_s` for each answer. Raises ChoiceNeeded."""
+    return SyncClient(resolve_text(args.state_dir, os.environ), timeout=patience_s)
 
 
 def _ask(prompt: str) -> str:

@@ -40,7 +40,7 @@ def run(args: Namespace) -> int:
 def _deep(args: Namespace, answer: dict[str, object]) -> bool:
     """Ask at the door and at the port; whether something failed."""
     try:
-        with client(args) as engine:
+        with client(args, patience_s=5.0) as engine:
             answer["health"] = engine.call("health")
             answer["probes"] = items(engine.call("doctor.probes"), "probes")
         answer["doorAnswers"] = True

@@ -9,7 +9,7 @@ from claw_engine.cli.output import say, say_json
 
 
 def run(args: Namespace) -> int:
-    with client(args) as engine:
+    with client(args, patience_s=5.0) as engine:
         found = engine.call("health")
     if args.json:
         say_json(found)

@@ -11,9 +11,12 @@ from claw_engine.cli.output import say, say_json
 
 Json = Mapping[str, object]
 
+LOOK_S = 5.0
+"""Whoever only looks is told soon that an engine does not answer: it may be stopped or frozen."""
+
 
 def run(args: Namespace) -> int:
-    with client(args) as engine:
+    with client(args, patience_s=LOOK_S) as engine:
         # The hello already carries the status: one round trip less.
         found = engine.hello.get("snapshot")
         if not isinstance(found, dict) or "runs" not in found:

@@ -115,8 +115,8 @@ class ForeignEvents:
                     yield self._event(run_id, run, ts, "notice", {"level": "info", "text": said})
             case "run_status" if _text(data, "phase") != "retrying":
                 yield from self._begin(run_id, run, ts)
-                words = _text(data, "phase").replace("_", " ")
-                yield from self._state(run_id, run, ts, "building", words)
+                doing = _text(data, "phase").replace("_", " ")
+                yield from self._state(run_id, run, ts, "building", doing)
             case "run_status":
                 yield from self._begin(run_id, run, ts)
                 yield self._event(run_id, run, ts, "retry", {

@@ -14,7 +14,7 @@ from claw_tui.store.sessions import short_key
 from claw_tui.store.status import segments
 from claw_tui.store.store import Link
 from claw_tui.store.words import countdown, short_run, took
-from claw_tui.widgets.cells import Span, measure, row, spans
+from claw_tui.widgets.cells import Span, clip, measure, pad, row, spans
 from claw_tui.widgets.host import host
 
 SPACE: Span = (" ", Style.null())
@@ -99,9 +99,8 @@ class Banner(Bar):
     def words(self) -> str:
         store = host(self).store
         if store.link is Link.LOST:
-            return "connection lost, trying again · what you see is the last known state" + (
-                f" · {line(store.link_words)}" if store.link_words else ""
-            )
+            why = f": {line(store.link_words)}" if store.link_words else ""
+            return f"connection lost{why} · trying again, this is the last known state"
         if store.lanes.paused:
             return "PAUSED · no new run starts · P resumes"
         return ""
@@ -115,7 +114,7 @@ class Banner(Bar):
     def draw(self, width: int) -> Strip:
         store, ink = host(self).store, host(self).ink
         pen = ink("bad" if store.link is Link.LOST else "warn", "br")
-        return spans([(f" {self.words()} ".ljust(width), pen)])
+        return spans([(pad(clip(f" {self.words()}", width), width), pen)])
 
 
 class ToastBar(Bar):
