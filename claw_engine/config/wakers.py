@@ -50,6 +50,9 @@ class EventWaker:
     @classmethod
     def arm(cls, folders: Iterable[Path]) -> EventWaker:
         """Start watching; call in a thread (opens files, imports the library)."""
+        # The package before its part: another thread imports them in this order (uvicorn), and
+        # the other way round both wait for each other's import lock: the port was then not served.
+        import watchfiles  # noqa: F401
         from watchfiles._rust_notify import RustNotify  # off the start path
 
         names = [str(folder) for folder in folders]

@@ -31,7 +31,7 @@ CLIENTS = int(os.environ.get("CLAW_TEST_KILL_CLIENTS", "5"))
 BEFORE_KILL = 4
 """Messages that each client has had acknowledged since the last kill before the next one."""
 TOKEN = "a-token-of-the-test-0123456789"
-LIMIT_S = 120.0
+LIMIT_S = 60.0
 
 
 class GatewayProcess:
