@@ -327,9 +327,7 @@ class ConfigFilePort(Protocol):
 
 
 class LogsPort(Protocol):
-    async def tail(
-        self, cursor: int | None, limit: int, max_bytes: int
-    ) -> Mapping[str, object]:
+    async def tail(self, cursor: int | None, limit: int, max_bytes: int) -> Mapping[str, object]:
         """The `logs.tail` payload. Raises OSError."""
         ...
 

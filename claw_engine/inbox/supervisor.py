@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -158,9 +158,14 @@ class Supervisor:
         mark.add_done_callback(_look)
         case.marks.append(mark)
 
-    def _all_marked(self, case: Case) -> Awaitable[object]:
+    async def _all_marked(self, case: Case) -> None:
         """Before anything with an effect: no restart may do it twice."""
-        return asyncio.gather(*(asyncio.shield(mark) for mark in case.marks))
+        marks = tuple(case.marks)
+        if not marks:
+            return
+        await asyncio.gather(*map(asyncio.shield, marks))
+        await self._deps.journal.sync()
+        del case.marks[: len(marks)]
 
     def _outcome(self, case: Case, work: asyncio.Task[RunResult]) -> RunResult:
         if work.cancelled():

@@ -20,9 +20,7 @@ STATE = StateDir(Path("/state"))
 def settings(**defaults: object) -> Settings:
     own = AgentEntry(id="own", workspace="/own")
     main = AgentEntry(id="main")
-    agents = AgentsSettings(
-        defaults=AgentDefaults(**defaults), list=(main, own)
-    )
+    agents = AgentsSettings(defaults=AgentDefaults(**defaults), list=(main, own))
     return Settings(agents=agents)
 
 

@@ -157,8 +157,8 @@ def test_the_kind_of_a_talk(key: str, flags: dict[str, bool], kind: str) -> None
 
 
 def test_an_entry_is_judged_by_its_own_channel() -> None:
-    settings = read(SessionSettings,
-        {"resetByChannel": {"telegram": {"mode": "idle", "idleMinutes": 10}}}
+    settings = read(
+        SessionSettings, {"resetByChannel": {"telegram": {"mode": "idle", "idleMinutes": 10}}}
     )
     last = at("2026-11-30T05:00", UTC)
     entry = SessionEntry("agent:main:main", {"updatedAt": last, "lastChannel": "telegram"})

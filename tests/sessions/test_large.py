@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from claw_engine.messages import text_of
@@ -183,7 +183,7 @@ def trees(draw: st.DrawFn) -> list[dict[str, object]]:
     return entries
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(trees())
 async def test_the_end_of_any_tree_tells_what_the_whole_does(
     tmp_path_factory: pytest.TempPathFactory, entries: list[dict[str, object]]

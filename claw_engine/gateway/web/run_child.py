@@ -30,9 +30,7 @@ def from_a_run(peer: Address, own: Address, own_pid: int, proc: Path = PROC) -> 
     except OSError:
         return False
     # The cheap question first: hardly any process descends from a run.
-    return any(
-        _descends(pid, proc, known) and has_socket(proc / str(pid), inodes) for pid in pids
-    )
+    return any(_descends(pid, proc, known) and has_socket(proc / str(pid), inodes) for pid in pids)
 
 
 def _inodes(peer: Address, own: Address, uid: int, proc: Path) -> set[str]:
