@@ -183,6 +183,7 @@ def trees(draw: st.DrawFn) -> list[dict[str, object]]:
     return entries
 
 
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(trees())
 async def test_the_end_of_any_tree_tells_what_the_whole_does(
