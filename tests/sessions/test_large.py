@@ -192,8 +192,10 @@ async def test_the_end_of_any_tree_tells_what_the_whole_does(
     path = tmp_path_factory.mktemp("tree") / "s1.jsonl"
     write(path, *entries)
     read, whole = await opened(path), await opened(path, whole=1 << 40)
-    context = read.messages()
-    assert context == whole.messages()[len(whole.messages()) - len(context) :]
+    context, expected = read.messages(), whole.messages()
+    if context and expected and context[0] == expected[0]:
+        context, expected = context[1:], expected[1:]  # a summary, before what was read so far
+    assert context == expected[len(expected) - len(context) :]
     await read.reach(1 << 40)
     assert read.messages() == whole.messages()
     assert await read.recent(10_000) == whole.history()
