@@ -66,7 +66,7 @@ def is_sandboxed(resolved: Mapping[str, object], key: SessionKey) -> bool:
         if normalise_agent_id(str(_object(entry).get("id", ""))) == key.agent_id:
             mode = _object(_object(entry).get("sandbox")).get("mode", mode)
             break
-    return mode == "all" or (mode == "non-main" and not key.is_main)
+    return mode == "all" or (mode == "non-main" and not (key.is_main or str(key) == "global"))
 
 
 def _object(value: object) -> Mapping[str, object]:
