@@ -41,6 +41,10 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         size = Size(max(1, self.content_size.width - 1), lines)
         if size != self.virtual_size:
             self.virtual_size = size
+        height = self.styles.height
+        if self.size.height != lines and (height is None or height.is_auto):
+            # Lines that came while the page was first laid out: their height was not seen.
+            self.call_after_refresh(self.refresh, layout=True)
 
     def draw(self, y: int) -> Strip:
         raise NotImplementedError

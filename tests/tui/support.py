@@ -42,6 +42,8 @@ class Console:
             "settled",
         )
         await self.pilot.pause()
+        await self.until(lambda: not self.app.screen._layout_required, "laid out")
+        await self.pilot.pause()
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
