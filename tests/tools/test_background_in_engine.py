@@ -100,9 +100,9 @@ async def test_after_kill_9_what_was_left_running_is_stopped_and_told(
     assert left is not None and alive(left.id), "the engine died, its command did not"
     async with engine_on(state):
         assert alive(left.id) is None
-        told = [line for line in engine_log(state) if "orphans stopped" in line]
-        assert len(told) == 1
-        assert f"{left.id.pid} (sleep)" in told[0]
+    told = [line for line in engine_log(state) if "orphans stopped" in line]
+    assert len(told) == 1
+    assert f"{left.id.pid} (sleep)" in told[0]
 
 
 def engine_log(state: Path) -> list[str]:

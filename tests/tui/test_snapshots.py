@@ -10,6 +10,7 @@ import pytest
 from textual.pilot import Pilot
 
 from claw_tui.app import ClawApp
+from claw_tui.store.store import Pane
 from tests.tui.fake_client import NOW, FakeClient, FakeClock, Script, lane, record
 from tests.tui.support import LARGE, SMALL, Console, four_sessions
 from tests.tui.test_grants import GRANTS, HELD, batching, switching
@@ -190,6 +191,7 @@ async def choices(c: Console) -> None:
     await c.press("w", "j")
     await c.armed()
     c.app._show_armed()
+    c.app.store.mark(*Pane)  # what stands behind the choice too, at this time of the clock
     await c.settled()
 
 
