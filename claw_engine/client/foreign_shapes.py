@@ -33,7 +33,8 @@ def status(hello: Json, defaults: Json, host: str) -> dict[str, object]:
 def session_rows(answer: Json, active: Callable[[str], str]) -> dict[str, object]:
     """`sessions.list`; `active` names the run of a session that is known to be going on."""
     rows = answer.get("sessions")
-    out = [_row(row, active) for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []  # fmt: skip  # noqa: E501
+    found = rows if isinstance(rows, list) else []
+    out = [_row(row, active) for row in found if isinstance(row, dict)]
     return {**answer, "sessions": out}
 
 

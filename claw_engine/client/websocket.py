@@ -154,7 +154,8 @@ class WebSocketClient:
         except (ConnectionClosed, OSError, TimeoutError, ValueError, RecursionError) as error:
             await _abandon(socket)
             why = f"it hung up ({error})" if isinstance(error, ConnectionClosed) else repr(error)
-            raise ConnectionLost(f"{self.address.netloc} did not finish the handshake: {why}.") from error  # fmt: skip  # noqa: E501
+            netloc = self.address.netloc
+            raise ConnectionLost(f"{netloc} did not finish the handshake: {why}.") from error
         except BaseException:
             await _abandon(socket)
             raise
@@ -176,7 +177,8 @@ class WebSocketClient:
         if socket is None:
             raise ConnectionLost("There is no connection to the gateway.")
         frame = self._calls.begin(method, params)
-        text = json.dumps(frame.to_json(), ensure_ascii=False, separators=(",", ":"))
+        # ASCII: its length is its bytes, and half a surrogate pair can travel.
+        text = json.dumps(frame.to_json(), separators=(",", ":"))
         if len(text) > MAX_PAYLOAD:
             self._calls.drop(frame)
             words = f"The request is larger than {MAX_PAYLOAD >> 20} MB and was not sent."
@@ -230,7 +232,8 @@ class WebSocketClient:
             status = error.response.status_code
             if status == 503:  # starting, or draining
                 raise NoGateway(f"{where.netloc} is not ready (HTTP 503).") from None
-            raise NotAGateway(f"{where.netloc} answers with HTTP {status}, not as a gateway.") from None  # fmt: skip  # noqa: E501
+            words = f"{where.netloc} answers with HTTP {status}, not as a gateway."
+            raise NotAGateway(words) from None
         except (InvalidMessage, InvalidHandshake, InvalidURI) as error:
             raise NotAGateway(f"What answers at {where.netloc} is no gateway: {error}.") from None
         except ssl.SSLError as error:

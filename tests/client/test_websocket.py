@@ -265,6 +265,22 @@ async def test_a_port_that_never_speaks(place: Place) -> None:
             await connecting
 
 
+@pytest.mark.parametrize(
+    ("text", "told"), [("\ud800", "not valid Unicode"), ("é" * 7_000_000, "larger than 25 MB")]
+)
+async def test_text_that_cannot_be_sent_is_refused_and_breaks_nothing(
+    tmp_path: Path, place: Place, text: str, told: str
+) -> None:
+    """Half a surrogate pair is the gateway's to refuse; bytes count, not characters."""
+    async with gateway(tmp_path) as (_, where):
+        client = place.client(where, TOKEN)
+        await client.connect()
+        sent = {"sessionKey": "main", "message": text, "idempotencyKey": "k"}
+        with pytest.raises(ClientError, match=told):
+            await client.call("chat.send", sent)
+        assert client.connected
+
+
 def test_secrets_do_not_print(place: Place) -> None:
     shown = repr(Secret("hush", "hush")) + repr(load_device(place.root / "d.json"))
     assert "hush" not in shown and "PRIVATE" not in shown
