@@ -31,6 +31,34 @@ from typing import ClassVar
 from claw_engine.events import Event
 
 
+class CallCause(StrEnum):
+    """Why a model is called. There is no call without one."""
+
+    TURN = "turn"
+    TOOL_ROUND = "tool_round"
+    STEER = "steer"
+    RETRY = "retry"
+    RESUME = "resume"
+    FAILOVER = "failover"
+    FLUSH = "flush"
+    COMPACTION = "compaction"
+    HEARTBEAT = "heartbeat"
+    CRON = "cron"
+    HOOK = "hook"
+    SUBAGENT = "subagent"
+    TITLE = "title"
+    MEMORY = "memory"
+
+
+FIRST_CAUSES: Mapping[str, CallCause] = {
+    "cron": CallCause.CRON,
+    "heartbeat": CallCause.HEARTBEAT,
+    "hook": CallCause.HOOK,
+    "subagent": CallCause.SUBAGENT,
+}
+"""By the source of a run's message: the cause of its first call; `turn` for all others."""
+
+
 class TraceKind(StrEnum):
     RUN_QUEUED = "run.queued"
     RUN_STARTED = "run.started"

@@ -1,0 +1,1 @@
+"""What runs did and what every call to a model said, kept on disk."""
