@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from claw_engine.agent.ports import Inbound
 from claw_engine.agent.prompt.builder import Limits
-from claw_engine.agent.prompt.sections import Host
+from claw_engine.agent.prompt.facts import Host
 from claw_engine.paths import StateDir
 from claw_engine.sessions.routing import workspace_of
 
@@ -52,7 +52,13 @@ def this_host() -> Host:
     """Facts for the runtime line."""
     name = os.uname()
     shell = Path(os.environ.get("SHELL", "/bin/sh")).name
-    return Host(f"{name.sysname} {name.release}", name.machine, shell)
+    return Host(f"{name.sysname} {name.release}", name.machine, shell, name.nodename, _manual())
+
+
+def _manual() -> str:
+    """The folder of our own manual, where it came along (a checkout; a wheel has none)."""
+    folder = Path(__file__).parents[2] / "docs"
+    return str(folder) if (folder / "agent.md").is_file() else ""
 
 
 def options(

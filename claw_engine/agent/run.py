@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from claw_engine.agent.ask import Asker
+from claw_engine.agent.briefing import Briefer, Briefing, Seen, SkillSource, Speaker
 from claw_engine.agent.checks import CallChecks, Caller, Hooks, loop_rules
 from claw_engine.agent.context.hygiene import TurnCache, turns_of
 from claw_engine.agent.context.tokens import CHARS_PER_TOKEN
@@ -37,10 +38,11 @@ from claw_engine.agent.ports import (
     ToolShelf,
     WorkspaceUnusable,
 )
-from claw_engine.agent.prompt.builder import Files, PromptBuilder
+from claw_engine.agent.prompt.builder import PromptBuilder
+from claw_engine.agent.prompt.facts import Host
 from claw_engine.agent.prompt.fence import Fencer
+from claw_engine.agent.prompt.inbound import before_text
 from claw_engine.agent.prompt.report import SizeBook
-from claw_engine.agent.prompt.sections import Facts, Host
 from claw_engine.agent.record import (
     RESUMED_FIELD,
     Recorder,
@@ -59,11 +61,10 @@ from claw_engine.models.base import ModelError, ModelErrorKind, Request
 from claw_engine.paths import StateDir
 from claw_engine.protocol.trace import TraceKind
 from claw_engine.runs import AbortReason, Run, RunState
-from claw_engine.sandbox.box import Standing
 from claw_engine.storage.errors import StateDiskFull, disk_error
 from claw_engine.tools.base import ToolContext, guarded
 from claw_engine.tools.loops import LoopGuard
-from claw_engine.tools.policy.circumstances import circumstances, external_origin
+from claw_engine.tools.policy.circumstances import external_origin
 from claw_engine.world import World
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ class AgentDeps(Struct, frozen=True):
     """Where a run's commands belong; None = nowhere but here."""
     hooks: Hooks | None = None
     """Looks at every tool call before and after."""
+    skills: SkillSource | None = None
 
 
 class AgentRuntime:
@@ -124,6 +126,7 @@ class AgentRuntime:
         self.turns = TurnCache()
         self.loops = LoopGuard()
         self.fencer = Fencer(deps.world.ids.token(32).encode())
+        self.briefer = Briefer(self.prompts, deps.tools, self.host, deps.standing, deps.skills)
 
     async def warm_up(self, settings: Settings, agent_id: str) -> list[str]:
         """Seed the workspace and read its files ahead of the first message; names written.
@@ -230,10 +233,10 @@ class Execution:
         hold_s = chosen.timeout_s + LOCK_SPARE_S if chosen.timeout_s > 0 else LOCK_UNLIMITED_S
         claim = self._claim = await deps.sessions.claim(run.session_key, max_hold_s=hold_s)
         conversation = claim.transcript
-        refused, files = await self._enter(claim, chosen)
+        refused, seen = await self._enter(claim, settings, chosen)
         extra = self._message.extra
         said = self._outside.said(self._message.text, runtime.fencer, run.id)
-        text = stamped(said, self._message.received_ms, chosen.timezone)
+        text = before_text(extra) + stamped(said, self._message.received_ms, chosen.timezone)
         user = user_message(text, self._message.received_ms, run.id, extra)
         recorder = self._recorder = Recorder(conversation, None, self._clock)
         recorder.begin(user)
@@ -253,25 +256,12 @@ class Execution:
         log.info("run start: runId=%s sessionKey=%s model=%s", run.id, run.session_key, ref.name)
         for name in await self._workspace_ready(chosen):
             log.info("workspace file created: %s", chosen.workspace / name)
-        standing = await self._standing(settings, chosen)
-        there = circumstances(
-            settings, run.session_key, run.agent_id, source=self._message.source, extra=extra,
-            provider=ref.provider, model=ref.id,
-        )  # fmt: skip
-        tools = deps.tools.under(settings, there)
-        specs = tools.specs()
-        workdir = str(chosen.workspace) if standing.box is None else standing.box.workdir
-        facts = Facts(
-            run.agent_id, ref.name, chosen.thinking, chosen.timezone, workdir,
-            runtime.host, tuple((spec.name, tools.get(spec.name).summary) for spec in specs),
-        )  # fmt: skip
-        prompt = await runtime.prompts.build(
-            facts, run.session_key, chosen.limits, files, chosen.workspace
-        )
+        speaker = Speaker(run.session_key, run.agent_id, self._message.source, extra)
+        brief = await runtime.briefer.brief(settings, chosen, ref, speaker, seen)
         request = Request(
             model=ref,
-            system=prompt.parts,
-            tools=specs,
+            system=brief.prompt.parts,
+            tools=brief.specs,
             turns=(),
             max_tokens=ref.max_tokens,
             thinking=chosen.thinking,
@@ -281,9 +271,9 @@ class Execution:
         asker = Asker(deps.models.model(ref), steps, self._clock, runtime.book)
         rules = loop_rules(settings, run.agent_id)
         caller = Caller(run.agent_id, run.session_key, run.id)
-        checks = CallChecks(caller, tools, steps.notice, runtime.loops, rules, deps.hooks)
+        checks = CallChecks(caller, brief.tools, steps.notice, runtime.loops, rules, deps.hooks)
         calls = ToolRound(
-            checks, self._context_maker(settings, chosen, standing, parking), steps, parking,
+            checks, self._context_maker(settings, chosen, brief, parking), steps, parking,
             run.scope, self._clock, self.steering,
         )  # fmt: skip
         self._loop = Loop(
@@ -292,24 +282,17 @@ class Execution:
         )  # fmt: skip
         return await self._loop.run(request, turns, self._window)
 
-    async def _standing(self, settings: Settings, chosen: Options) -> Standing:
-        find, run, message = self._runtime.deps.standing, self._run, self._message
-        if find is None:
-            return Standing()
-        return await find(
-            settings, session_key=run.session_key, agent_id=run.agent_id,
-            workspace=chosen.workspace, source=message.source, extra=message.extra,
-        )  # fmt: skip
-
-    async def _enter(self, claim: Claim, chosen: Options) -> tuple[ClawError | None, Files | None]:
+    async def _enter(
+        self, claim: Claim, settings: Settings, chosen: Options
+    ) -> tuple[ClawError | None, Seen]:
         """Take the transcript's lock and look at the workspace meanwhile: one wait for both."""
-        look = self._runtime.prompts.look(chosen.workspace)
-        locked, files = await asyncio.gather(claim.acquire(), look, return_exceptions=True)
+        look = self._runtime.briefer.look(settings, chosen, self._run.agent_id)
+        locked, seen = await asyncio.gather(claim.acquire(), look, return_exceptions=True)
         if isinstance(locked, BaseException) and not isinstance(locked, ClawError):
             raise locked
-        if isinstance(files, BaseException):
-            raise files
-        return locked if isinstance(locked, ClawError) else None, files
+        if isinstance(seen, BaseException):
+            raise seen
+        return locked if isinstance(locked, ClawError) else None, seen
 
     async def _workspace_ready(self, chosen: Options) -> list[str]:
         try:
@@ -321,9 +304,9 @@ class Execution:
             raise WorkspaceUnusable(chosen.workspace, error) from error
 
     def _context_maker(
-        self, settings: Settings, chosen: Options, standing: Standing, parking: Parking
+        self, settings: Settings, chosen: Options, brief: Briefing, parking: Parking
     ) -> Callable[[str, str, Callable[[str], None], Callable[[ApprovalRecord], None]], ToolContext]:
-        deps, run, box = self._runtime.deps, self._run, standing.box
+        deps, run, box = self._runtime.deps, self._run, brief.standing.box
         workspace = chosen.workspace if box is None else Path(box.workspace)
 
         outside = self._outside
@@ -352,7 +335,8 @@ class Execution:
                 operator_wait=parking,
                 on_approval=on_approval,
                 mode=mode,
-                standing=standing,
+                standing=brief.standing,
+                readable=brief.readable,
                 notes=outside.notes,
                 external=bool(outside),
             )

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from claw_engine.messages import AssistantMessage, Message, UserMessage, text_of
 from claw_engine.sessions.entry import SessionEntry
+from claw_engine.sessions.inbound_blocks import strip_blocks
 from claw_engine.sessions.keys import BARE, SessionKey, chat_type
 
 PREVIEW_CHARS = 240
@@ -98,7 +99,8 @@ def matches(entry: SessionEntry, search: str) -> bool:
 
 
 def strip_stamp(text: str) -> str:
-    """User text without the time stamp that was put before it for the model."""
+    """User text without what was put before it for the model: blocks about it, the time."""
+    text = strip_blocks(text)
     stamp = _STAMP.match(text)
     return text[stamp.end() :] if stamp is not None else text
 

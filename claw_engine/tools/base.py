@@ -72,6 +72,8 @@ class ToolContext(Struct, frozen=True):
     """The run answers a text that nobody with a say wrote: nothing is looser than usual for it."""
     standing: Standing = Standing()
     """Where commands belong: the session's sandbox, and what the operator granted."""
+    readable: tuple[str, ...] = ()
+    """Folders that may be read like the workspace: of skills, of the manual."""
 
 
 class Tool(Protocol):

@@ -20,7 +20,14 @@ from claw_engine.sandbox.box import WorkspaceAccess
 from claw_engine.tools import fileio
 from claw_engine.tools.base import ToolContext, ToolError, ToolResult
 from claw_engine.tools.edits import EditRefused, replace_once
-from claw_engine.tools.guard import Access, Guard, PathChanged, PathRefused, Target
+from claw_engine.tools.guard import (
+    Access,
+    Guard,
+    PathChanged,
+    PathRefused,
+    Target,
+    folder_of,
+)
 from claw_engine.tools.permission import (
     FileQuestion,
     Leave,
@@ -84,9 +91,8 @@ class FileTool(ABC):
             refuse_in_look(ctx, f"{self.name} {given}")
             if box is not None and box.access is WorkspaceAccess.READ:
                 raise ToolError(f"{self.name}: files are read-only in this sandbox.")
-        shown = box is not None and self.kind is ApprovalKind.READ and box.shows(given)
-        folder = Path(box.agent_workspace) if box is not None and shown else ctx.workspace
-        guard = Guard(folder, ctx.state_dir.root)
+        folder = self._readable(given, ctx) if self.kind is ApprovalKind.READ else None
+        guard = Guard(folder or ctx.workspace, ctx.state_dir.root)
         changed = False
         while True:
             try:
@@ -109,6 +115,13 @@ class FileTool(ABC):
             except OSError as error:
                 reason = error.strerror or str(error)
                 raise ToolError(f"{self.name} {given}: {reason}.") from error
+
+    def _readable(self, given: str, ctx: ToolContext) -> Path | None:
+        """The folder beside the workspace that holds it and may be read, if there is one."""
+        box = ctx.standing.box
+        if box is not None:
+            return Path(box.agent_workspace) if box.shows(given) else None
+        return folder_of(given, ctx.readable) if ctx.readable else None
 
     async def _permit(self, call: _Call, sha256: str | None, *, changed: bool) -> ToolResult | None:
         """None when it may be done; else the result that says why not."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -258,6 +258,15 @@ def _names_below(root: Path, wanted: Identity) -> int:
             break
         count += entry == wanted
     return count
+
+
+def folder_of(given: str, folders: Sequence[str]) -> Path | None:
+    """The one of `folders` (absolute) that a path lies in as it is written."""
+    path = os.path.normpath(os.path.expanduser(given))  # noqa: PTH111 - text paths throughout
+    for folder in folders:
+        if path == folder or path.startswith(f"{folder}/"):
+            return Path(folder)
+    return None
 
 
 def workspace_is_closed(state_root: Path, workspace: Path) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from claw_engine.agent.prompt.sections import Host
+from claw_engine.agent.prompt.facts import Host
 from claw_engine.agent.run import AgentDeps, AgentRuntime
 from claw_engine.approvals.broker import Broker
 from claw_engine.approvals.store import ExecApprovals

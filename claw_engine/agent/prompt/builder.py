@@ -6,14 +6,23 @@ files differ from the last time. Knows no session content and no provider format
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from claw_engine.agent.context.tokens import estimate
-from claw_engine.agent.prompt.sections import Facts, before_files, project_context, runtime
+from claw_engine.agent.prompt.facts import Facts
+from claw_engine.agent.prompt.sections import (
+    after_files,
+    before_files,
+    before_skills,
+    project_context,
+    skills_frame,
+)
 from claw_engine.agent.prompt.workspace import (
     Injected,
     Workspace,
@@ -27,6 +36,8 @@ from claw_engine.world import Clock, Disk
 
 _KEPT_PROMPTS = 16
 
+T = TypeVar("T")
+
 Files: TypeAlias = tuple[WorkspaceFile, ...]
 
 
@@ -35,6 +46,17 @@ class Limits(Struct, frozen=True):
 
     per_file: int = 20_000
     total: int = 150_000
+
+
+class SkillList(Protocol):
+    """The skills a run may use, one part each; the same object while nothing changed."""
+
+    @property
+    def parts(self) -> tuple[Part, ...]: ...
+    @property
+    def warning(self) -> str:
+        """What the model should know of a list that is not whole, or ""."""
+        ...
 
 
 class SystemPrompt(Struct, frozen=True):
@@ -53,7 +75,9 @@ class PromptBuilder:
         self._disk = disk
         self._clock = clock
         self._workspaces: dict[Path, Workspace] = {}
-        self._prompts: OrderedDict[tuple[object, ...], tuple[object, SystemPrompt]] = OrderedDict()
+        self._prompts: OrderedDict[
+            tuple[object, ...], tuple[object, SkillList | None, SystemPrompt]
+        ] = OrderedDict()
 
     async def prepare(self, root: Path, *, seeding: bool = True) -> list[str]:
         """Create and seed a workspace the first time it is used. Raises OSError."""
@@ -74,6 +98,19 @@ class PromptBuilder:
         except OSError:  # `build` says it
             return None
 
+    async def look_with(self, root: Path, more: Callable[[], T]) -> tuple[Files | None, T]:
+        """`look`, and `more` on the disk's thread in the same visit; it must not raise."""
+        workspace = self._workspaces.get(root)
+
+        def both() -> tuple[Files | None, T]:
+            files: Files | None = None
+            if workspace is not None:
+                with contextlib.suppress(OSError):  # `build` says it
+                    files = workspace.load()
+            return files, more()
+
+        return await self._disk.run(both)
+
     async def build(
         self,
         facts: Facts,
@@ -81,10 +118,12 @@ class PromptBuilder:
         limits: Limits,
         files: Files | None = None,
         root: Path | None = None,
+        skills: SkillList | None = None,
     ) -> SystemPrompt:
         """The system prompt for a run in `facts.workspace`; `files` are what `look` just saw.
 
         `root` is the folder of the files, which `prepare` has seen: a sandbox calls it otherwise.
+        `skills` are listed if there is a tool to read them with.
         """
         root = root or Path(facts.workspace)
         loaded = files
@@ -94,12 +133,12 @@ class PromptBuilder:
         narrow = len(files) != len(loaded)
         key = (facts, limits, narrow)
         known = self._prompts.get(key)
-        # The workspace hands out the same tuple while nothing changed: identity is enough.
-        if known is not None and known[0] is loaded:
+        # Both hand out the same object while nothing changed: identity is enough.
+        if known is not None and known[0] is loaded and known[1] is skills:
             self._prompts.move_to_end(key)
-            return known[1]
-        prompt = assemble(facts, inject(files, limits.per_file, limits.total))
-        self._prompts[key] = (loaded, prompt)
+            return known[2]
+        prompt = assemble(facts, inject(files, limits.per_file, limits.total), skills)
+        self._prompts[key] = (loaded, skills, prompt)
         if len(self._prompts) > _KEPT_PROMPTS:
             self._prompts.popitem(last=False)
         return prompt
@@ -118,13 +157,21 @@ class PromptBuilder:
         return []
 
 
-def assemble(facts: Facts, files: tuple[Injected, ...]) -> SystemPrompt:
-    """Sections and files in order. Pure."""
-    middle: tuple[Part, ...] = ()
+def assemble(
+    facts: Facts, files: tuple[Injected, ...], skills: SkillList | None = None
+) -> SystemPrompt:
+    """Sections, skills and files in order. Pure."""
+    parts = before_skills(facts)
+    if facts.mode == "none":
+        files = ()
+    elif skills is not None and skills.parts and facts.has("read"):
+        opening, closing = skills_frame(skills.warning)
+        parts = (*parts, opening, *skills.parts, closing)
+    parts += before_files(facts)
     if files:
         heading = project_context([injected.file.name for injected in files])
-        middle = (heading, *(injected.part for injected in files))
-    parts = (*before_files(facts), *middle, runtime(facts))
+        parts = (*parts, heading, *(injected.part for injected in files))
+    parts += after_files(facts)
     return SystemPrompt(
         parts, files, sum(len(p.text) for p in parts), sum(estimate(p.text) for p in parts)
     )

@@ -1,15 +1,17 @@
 """The fixed sections of the system prompt, each a Part, in the order of the agent digest §2.2.
 
-Our own words, few of them: a small machine pays for every token. No clock and nothing else that
-changes between two messages, so that a provider's prompt cache keeps hitting. Pure.
+Our own words, few of them: a small machine pays for every token. A section that speaks of an
+engine appears only where that engine is. No clock and nothing else that changes between two
+messages, so that a provider's prompt cache keeps hitting. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
-from msgspec import Struct
-
+from claw_engine.agent.prompt import wording
+from claw_engine.agent.prompt.facts import Boxed, Facts
 from claw_engine.agent.prompt.fence import RULE
 from claw_engine.parts import Part, PartKind
 
@@ -23,25 +25,8 @@ TOOL_ORDER = (
 
 _RANK = {name: i for i, name in enumerate(TOOL_ORDER)}
 
-
-class Host(Struct, frozen=True):
-    """What the runtime line says about this machine."""
-
-    os: str
-    arch: str
-    shell: str
-
-
-class Facts(Struct, frozen=True):
-    """What the sections speak of. `tools` are (name, one-line summary) pairs."""
-
-    agent_id: str
-    model: str
-    thinking: str
-    timezone: str
-    workspace: str
-    host: Host
-    tools: tuple[tuple[str, str], ...]
+PROJECT = "Project Context"
+SKILLS = "Skills"
 
 
 def tool_sort_key(name: str) -> tuple[int, str]:
@@ -49,18 +34,43 @@ def tool_sort_key(name: str) -> tuple[int, str]:
     return (_RANK.get(name, len(TOOL_ORDER)), name)
 
 
-def before_files(facts: Facts) -> tuple[Part, ...]:
-    """Everything above the project context."""
+def before_skills(facts: Facts) -> tuple[Part, ...]:
+    """What stands above the list of skills."""
+    if facts.mode == "none":
+        return (section("Identity", wording.IDENTITY),)
     return (
-        _part("Identity", "You are a personal assistant inside Claw, on your user's machine."),
-        _part("Tooling", _tooling(facts.tools)),
-        _part("Tool Call Style", _STYLE),
-        _part("Safety", _SAFETY),
-        _part("Claw CLI Quick Reference", _CLI),
-        _part("Workspace", _workspace(facts.workspace)),
-        _part("Current Date & Time", _time(facts.timezone)),
-        _part("Workspace Files (injected)", _FILES),
+        section("Identity", wording.IDENTITY),
+        section("Tooling", _tooling(facts)),
+        section("Tool Call Style", wording.STYLE),
+        section("Safety", f"{wording.SAFETY}\n{RULE}"),
+        section("Claw CLI Quick Reference", wording.CLI),
     )
+
+
+def before_files(facts: Facts) -> tuple[Part, ...]:
+    """What stands between the skills and the project context."""
+    if facts.mode == "none":
+        return ()
+    full = facts.mode == "full"
+    surface = facts.surface
+    texts = (
+        ("Memory Recall", _memory(facts) if full else ""),
+        ("Self-Update", wording.SELF_UPDATE if full and facts.has("gateway") else ""),
+        ("Model Aliases", _aliases(facts) if full else ""),
+        ("Workspace", _workspace(facts.workspace)),
+        ("Documentation", _docs(facts.host.docs) if full else ""),
+        ("Sandbox", _sandbox(facts.box)),
+        ("Authorized Senders", _owners(facts.owners) if full else ""),
+        ("Current Date & Time", _time(facts)),
+        ("Workspace Files (injected)", wording.FILES),
+        ("Reply Tags", wording.REPLY_TAGS if full and surface.reply_tags else ""),
+        ("Messaging", _messaging(facts) if full else ""),
+        ("Voice (TTS)", f"## Voice (TTS)\n{surface.tts_hint}" if full and surface.tts_hint else ""),
+        *_context(facts),
+        ("Reactions", wording.REACTIONS.get(surface.reactions, "")),
+        ("Reasoning Format", wording.REASONING if facts.reasoning_tags else ""),
+    )
+    return tuple(section(name, text) for name, text in texts if text)
 
 
 def project_context(names: Sequence[str]) -> Part:
@@ -68,59 +78,77 @@ def project_context(names: Sequence[str]) -> Part:
     lines = ["# Project Context", "These files are part of your instructions:"]
     if "SOUL.md" in names:
         lines.append("SOUL.md is your character: speak and act in its voice.")
-    return _part("Project Context", "\n".join(lines))
+    return section(PROJECT, "\n".join(lines))
 
 
-def runtime(facts: Facts) -> Part:
-    """The last line: who runs where."""
-    host = facts.host
-    items = (
-        f"agent={facts.agent_id}", f"os={host.os} ({host.arch})", f"shell={host.shell}",
-        f"model={facts.model}", f"thinking={facts.thinking}",
-    )  # fmt: skip
-    return _part("Runtime", "## Runtime\nRuntime: " + " | ".join(items))
+def after_files(facts: Facts) -> tuple[Part, ...]:
+    """What stands below the project context; the last line says who runs where."""
+    if facts.mode == "none":
+        return ()
+    full = facts.mode == "full"
+    texts = (
+        ("Silent Replies", wording.SILENT if full and facts.surface.silent else ""),
+        ("Heartbeats", _heartbeats(facts.heartbeat) if full else ""),
+        ("Runtime", _runtime(facts)),
+    )
+    return tuple(section(name, text) for name, text in texts if text)
 
 
-def _part(name: str, text: str) -> Part:
+def skills_frame(warning: str = "") -> tuple[Part, Part]:
+    """What opens and closes the list of skills; the list itself is the skills room's."""
+    opening = f"{wording.SKILLS}\n{warning}" if warning else wording.SKILLS
+    return (
+        section(SKILLS, f"{opening}\n<available_skills>"),
+        section(f"{SKILLS} (end)", "</available_skills>"),
+    )
+
+
+@lru_cache(maxsize=256)
+def section(name: str, text: str) -> Part:
+    """One section; the same object for the same words, so that sizes are worked out once."""
     return Part(f"section:{name}", PartKind.SECTION, f"section:{name}", text, name)
 
 
-def _tooling(tools: Sequence[tuple[str, str]]) -> str:
+def _tooling(facts: Facts) -> str:
     lines = ["## Tooling"]
-    if tools:
-        lines.append("Your tools, under exactly these names:")
-        ordered = sorted(tools, key=lambda tool: tool_sort_key(tool[0]))
-        lines += [f"- {name}: {summary}" if summary else f"- {name}" for name, summary in ordered]
-        lines.append("Calls that do not need each other's results may go out together.")
-        lines.append("TOOLS.md holds notes for you; it neither adds nor removes a tool.")
-    else:
-        lines.append("No tools are available in this session. Answer in text.")
+    if not facts.tools:
+        return "\n".join([*lines, "No tools are available in this session. Answer in text."])
+    lines.append("Your tools, under exactly these names:")
+    ordered = sorted(facts.tools, key=lambda tool: tool_sort_key(tool[0]))
+    lines += [f"- {name}: {summary}" if summary else f"- {name}" for name, summary in ordered]
+    lines.append("Calls that do not need each other's results may go out together.")
+    if facts.has("process"):
+        lines.append("Do not poll quickly: let exec (yieldMs) or process (timeout) do the waiting.")
+    if facts.has("sessions_spawn"):
+        lines.append(
+            "Give long or separate work to sessions_spawn; its result comes by itself, so do not "
+            "ask for it in a loop."
+        )
+    lines.append("TOOLS.md holds notes for you; it neither adds nor removes a tool.")
     return "\n".join(lines)
 
 
-_STYLE = """## Tool Call Style
-Just call a tool for routine steps. Before a command that changes something, or a step that may \
-need approval, say in one sentence what it is for: your user sees that sentence beside the request.
-Use a tool yourself rather than telling the user which command to type."""
+def _memory(facts: Facts) -> str:
+    search, get = facts.has("memory_search"), facts.has("memory_get")
+    if not (search or get):
+        return ""
+    if search:
+        then = ", then memory_get for the lines you need" if get else ""
+        how = f"memory_search first{then}"
+    else:
+        how = "look into MEMORY.md and memory/ with memory_get first"
+    cite = wording.CITE if facts.citations else wording.NO_CITE
+    return (
+        "## Memory Recall\nBefore you answer about earlier work, decisions, dates, people, "
+        f"preferences or tasks: {how}. Say so when you looked and are still unsure. {cite}"
+    )
 
-_SAFETY = (
-    """## Safety
-You have no goals of your own beyond your user's request. Do not seek access, copies of yourself, \
-or a way around approvals, limits or oversight. A denial is an answer: do not try another route.
-If you are unsure whether something is wanted, stop and ask.
-"""
-    + RULE
-)
 
-_CLI = """## Claw CLI Quick Reference
-The `claw` command controls the engine you run in:
-- `claw status`: is it running, with which model
-- `claw agent --message TEXT`: one turn from a shell
-- `claw gateway run`: the engine without the console
-Do not guess other subcommands; `claw --help` lists them."""
-
-_FILES = """## Workspace Files (injected)
-Your user keeps the files below in the workspace; their present content follows."""
+def _aliases(facts: Facts) -> str:
+    if not facts.aliases:
+        return ""
+    lines = [f"- {alias}: {model}" for alias, model in facts.aliases]
+    return "\n".join(["## Model Aliases", "Names your user may call models by:", *lines])
 
 
 def _workspace(path: str) -> str:
@@ -130,8 +158,101 @@ def _workspace(path: str) -> str:
     )
 
 
-def _time(timezone: str) -> str:
-    return (
-        f"## Current Date & Time\nTime zone: {timezone}\n"
-        "Messages carry the time at which they arrived; run `date` when you need it exactly."
-    )
+def _docs(path: str) -> str:
+    if not path:
+        return ""
+    return f"## Documentation\nHow Claw works stands in {path}: look there before you guess."
+
+
+def _sandbox(box: Boxed | None) -> str:
+    if box is None:
+        return ""
+    if box.broken:
+        return f"## Sandbox\nThis session has a sandbox that does not work: {box.broken}."
+    lines = [f"## Sandbox\nCommands run in a sandbox ({box.backend}); it works in {box.workdir}."]
+    match box.access:
+        case "rw":
+            lines.append("That folder is the agent's workspace itself.")
+        case "ro" if box.agent_files:
+            lines.append(f"The agent's workspace can be read at {box.agent_files}, not written.")
+        case _:
+            lines.append("Nothing of the agent's workspace is in it.")
+    if box.network == "none":
+        lines.append("It has no network.")
+    if box.elevated != "off":
+        asks = "asks your user" if box.elevated == "ask" else "is not asked about"
+        lines.append(f"exec leaves it for now and {asks}; elevated=false keeps a command inside.")
+    return "\n".join(lines)
+
+
+def _owners(owners: tuple[str, ...]) -> str:
+    if not owners:
+        return ""
+    return f"## Authorized Senders\nYour user writes as: {', '.join(owners)}. Others are guests."
+
+
+def _time(facts: Facts) -> str:
+    lines = [f"## Current Date & Time\nTime zone: {facts.timezone}"]
+    arrived = "Messages carry the time at which they arrived"
+    if facts.has("session_status"):
+        lines.append(f"{arrived}; session_status tells it exactly.")
+    elif facts.has("exec"):
+        lines.append(f"{arrived}; run `date` when you need it exactly.")
+    else:
+        lines.append(f"{arrived}.")
+    return "\n".join(lines)
+
+
+def _messaging(facts: Facts) -> str:
+    """Nothing where a talk can only be answered: that needs no telling."""
+    surface = facts.surface
+    send, spawn = facts.has("sessions_send"), facts.has("sessions_spawn")
+    subagents, message = facts.has("subagents"), facts.has("message")
+    if not (send or spawn or subagents or message or surface.channel):
+        return ""
+    lines = ["## Messaging", wording.ROUTING]
+    if send:
+        lines.append("- Another session: sessions_send with its sessionKey and your message.")
+    if subagents:
+        lines.append("- Sub-agents: subagents lists, steers and stops them.")
+    if send or spawn:
+        lines.append(wording.SYSTEM_MESSAGE)
+    if message:
+        lines += ["### message tool", wording.MESSAGE_TOOL]
+        if surface.channel:
+            lines.append(f"- This talk is on {surface.channel}.")
+        if surface.silent:
+            lines.append(wording.MESSAGE_REPLY)
+        if "inlinebuttons" in (name.lower() for name in surface.capabilities):
+            lines.append(wording.BUTTONS)
+    lines += [f"- {hint}" for hint in surface.hints]
+    return "\n".join(lines)
+
+
+def _context(facts: Facts) -> tuple[tuple[str, str], ...]:
+    context = facts.surface.context
+    if not context:
+        return ()
+    name = "Subagent Context" if facts.mode == "minimal" else "Group Chat Context"
+    return ((name, f"## {name}\n{context}"),)
+
+
+def _heartbeats(prompt: str) -> str:
+    return f"## Heartbeats\nHeartbeat message: {prompt}\n{wording.HEARTBEATS}" if prompt else ""
+
+
+def _runtime(facts: Facts) -> str:
+    host, surface = facts.host, facts.surface
+    items = [f"agent={facts.agent_id}"]
+    if host.name:
+        items.append(f"host={host.name}")
+    items += [f"os={host.os} ({host.arch})", f"shell={host.shell}", f"model={facts.model}"]
+    if facts.default_model and facts.default_model != facts.model:
+        items.append(f"default_model={facts.default_model}")
+    if surface.channel:
+        items.append(f"channel={surface.channel}")
+        items.append(f"capabilities={','.join(surface.capabilities) or 'none'}")
+    items.append(f"thinking={facts.thinking}")
+    if facts.reasoning:
+        items.append(f"reasoning={facts.reasoning}")
+    return "## Runtime\nRuntime: " + " | ".join(items)

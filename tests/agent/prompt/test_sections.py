@@ -7,8 +7,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from claw_engine.agent.prompt.builder import assemble
+from claw_engine.agent.prompt.facts import Facts, Host
 from claw_engine.agent.prompt.report import size_changes
-from claw_engine.agent.prompt.sections import Facts, Host
 from claw_engine.agent.prompt.workspace import WorkspaceFile, inject, template
 
 FACTS = Facts(
@@ -55,7 +55,7 @@ def test_the_soul_is_mentioned_only_when_it_is_there() -> None:
 
 def test_the_prompt_is_lean() -> None:
     fixed = sum(len(p.text) for p in assemble(FACTS, ()).parts)
-    assert fixed < 2_600
+    assert fixed < 2_100
 
 
 def test_a_change_of_files_is_told_in_tokens() -> None:
