@@ -44,7 +44,7 @@ async def test_a_conversation_beyond_the_window_goes_on_with_its_newest_part(
     model = ScriptedModel([says(f"{n}.") for n in range(4)], replace(REF, context_window=16_000))
     b = await bench(model)
     for _ in range(3):
-        await b.until(END, await b.send("词" * 5_000))
+        await b.until(END, await b.send("词" * 6_500))
     last = await b.send("?")
     notice = await b.until(TraceKind.NOTICE, last)
     assert "left out" in str(notice.data["text"])

@@ -102,7 +102,7 @@ def test_a_trim_between_call_and_result_never_parts_them() -> None:
     # 12 messages; the large assistant text makes the cut fall between a call and its result.
     messages: list[Message] = []
     for n in range(3):
-        messages += [user(f"q{n}"), call(f"t{n}", text="x" * 40_000), result(f"t{n}")]
+        messages += [user(f"q{n}"), call(f"t{n}", text="word " * 8_000), result(f"t{n}")]
         messages += [call(text="ok", stop="stop")]
     turns = turns_of(stored(*messages))
     for cut in range(len(turns)):
