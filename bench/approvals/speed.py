@@ -8,10 +8,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from bench.approvals.world import Machine
+from bench.approvals.world import RULED, Machine
 
 RUNS = 300
 GOAL_MS = 1.0
+CHAINED = RULED[:15]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,10 @@ def samples() -> dict[str, str]:
         "4 KB in one word": "echo '" + "some text; $(not run) " * 185 + "'",
         "4 KB of escapes": "echo " + "\\a\\ b" * 820,
         "4 KB in double quotes": 'echo "' + 'say \\"hi\\" now ' * 270 + '"',
-        "4 KB in a chain of 40": " && ".join(["echo " + "w" * 90] * 40),
+        "4 KB in a chain of 40": " && ".join(f"echo {n} " + "w" * 88 for n in range(40)),
+        "4 KB, 40 parts, 15 programs": "; ".join(
+            f"{CHAINED[n % len(CHAINED)]} {n} " + "w" * 88 for n in range(40)
+        ),
         "4 KB with a substitution": "ls " + "a" * 4000 + " $(id)",
         "4 KB of parentheses": "(" * 4096,
         "4 KB of letters not ASCII": "echo " + "ünïcödé " * 350,

@@ -44,42 +44,68 @@ def match_steps(
     steps: tuple[Step, ...], policy: ExecPolicy, env: Mapping[str, str], fs: FsView
 ) -> tuple[Match, ...]:
     """Find what allows the program that each step finally runs: the first rule, or a safe bin."""
-    named: dict[str, tuple[Rule, ...]] = {}
-    return tuple(_match(step, policy, env, fs, named) for step in steps)
+    return tuple(map(_Judge(policy, env, fs).match, steps))
 
 
-def _match(
-    step: Step,
-    policy: ExecPolicy,
-    env: Mapping[str, str],
-    fs: FsView,
-    named: dict[str, tuple[Rule, ...]],
-) -> Match:
-    """`named` remembers which rules name a file."""
-    program = step.program
-    if step.segment.argv and step.kind in _NEVER:
-        sentence = refusal(step.kind, base_name(step.word))
-        return Match(None, step.unwrapped.problem or sentence or "")
-    blocker = step_blocker(step, env, fs)
-    if blocker or program is None:
-        return Match(None, blocker or "no such program")
-    why, file = "no rule matches", program.file
-    if file.real not in named:
-        home = env.get("HOME", "")
-        rules = (rule for rule in policy.rules if pattern_matches(rule.pattern, file, home, fs))
-        named[file.real] = tuple(rules)
-    for rule in named[file.real]:
-        objection = _objection(rule, step, program.file, fs)
-        if objection is None:
-            return Match(rule, f"allowed by {rule.label}{_breadth(rule, step.kind)}")
-        why = objection
-    safe, name = policy.safe_bins, base_name(program.file.real)
-    if safe is None or name not in safe.profiles:
-        if safe is not None and name in safe.ignored:
-            why = f"{name} is in safeBins, but has no profile"
-        return Match(None, why)
-    unsafe = _unsafe(step, program, safe, fs)
-    return Match(None, unsafe) if unsafe else Match(None, "a safe bin, used as a filter", safe=True)
+class _Judge:
+    """Serves one decision: what does not hang on the arguments is found once for each program."""
+
+    def __init__(self, policy: ExecPolicy, env: Mapping[str, str], fs: FsView) -> None:
+        self._policy = policy
+        self._env = env
+        self._fs = fs
+        self._places: dict[str, list[int]] = {}
+        for place, rule in enumerate(policy.rules):
+            self._places.setdefault(_file_name(rule.pattern), []).append(place)
+        self._naming: dict[str, tuple[Rule, ...]] = {}
+        self._known: dict[tuple[str, str], Match] = {}
+
+    def match(self, step: Step) -> Match:
+        called = step.called
+        known = self._known.get(called) if called else None
+        if known is not None:
+            return known
+        program = step.program
+        if step.segment.argv and step.kind in _NEVER:
+            sentence = refusal(step.kind, base_name(step.word))
+            return Match(None, step.unwrapped.problem or sentence or "")
+        blocker = step_blocker(step, self._env, self._fs)
+        if blocker or program is None:
+            return Match(None, blocker or "no such program")
+        rules = self._rules(program.file)
+        found = self._judged(step, program, rules)
+        any_arguments = all(rule.arg_pattern is None for rule in rules)
+        if called and any_arguments and (found.rule is not None or self._policy.safe_bins is None):
+            self._known[called] = found
+        return found
+
+    def _rules(self, file: FileId) -> tuple[Rule, ...]:
+        """The rules that name a file."""
+        found = self._naming.get(file.real)
+        if found is None:
+            home, fs, places = self._env.get("HOME", ""), self._fs, self._places
+            possible = places.get(base_name(file.real), []) + places.get(_ANY_NAME, [])
+            rules = (self._policy.rules[place] for place in sorted(possible))
+            found = tuple(r for r in rules if pattern_matches(r.pattern, file, home, fs))
+            self._naming[file.real] = found
+        return found
+
+    def _judged(self, step: Step, program: Program, rules: tuple[Rule, ...]) -> Match:
+        why, fs = "no rule matches", self._fs
+        for rule in rules:
+            objection = _objection(rule, step, program.file, fs)
+            if objection is None:
+                return Match(rule, f"allowed by {rule.label}{_breadth(rule, step.kind)}")
+            why = objection
+        safe, name = self._policy.safe_bins, base_name(program.file.real)
+        if safe is None or name not in safe.profiles:
+            if safe is not None and name in safe.ignored:
+                why = f"{name} is in safeBins, but has no profile"
+            return Match(None, why)
+        unsafe = _unsafe(step, program, safe, fs)
+        if unsafe:
+            return Match(None, unsafe)
+        return Match(None, "a safe bin, used as a filter", safe=True)
 
 
 def _breadth(rule: Rule, kind: Kind) -> str:
@@ -115,19 +141,28 @@ def step_blocker(step: Step, env: Mapping[str, str], fs: FsView) -> str | None:
 
 def pattern_matches(pattern: str, file: FileId, home: str, fs: FsView) -> bool:
     """Whether a pattern names this file by its real path. A bare name is ignored, `*` matches."""
-    if pattern == "*":
+    if pattern in (file.real, "*"):
         return True
-    if pattern == "~" or pattern.startswith("~/"):
+    if pattern.startswith("~") and pattern[1:2] in ("", "/"):
         pattern = home + pattern[1:]
-    if "/" not in pattern:
-        return False
-    if "*" in pattern or "?" in pattern:
-        return _glob(pattern).fullmatch(file.real) is not None
-    if pattern == file.real:
-        return True
-    return pattern.endswith(file.real[file.real.rfind("/") :]) and _same_system_file(
-        pattern, file, fs
-    )
+    if pattern.endswith(file.real[file.real.rfind("/") :]) and not _wild(pattern):
+        return pattern == file.real or _same_system_file(pattern, file, fs)
+    return _wild(pattern) and _glob(pattern).fullmatch(file.real) is not None
+
+
+_ANY_NAME = "*"
+
+
+@functools.lru_cache(maxsize=4096)
+def _file_name(pattern: str) -> str:
+    """The name of all files that a pattern can stand for; `_ANY_NAME` when they differ."""
+    return _ANY_NAME if pattern in ("*", "~") or _wild(pattern) else base_name(pattern)
+
+
+@functools.lru_cache(maxsize=4096)
+def _wild(pattern: str) -> bool:
+    """Whether a pattern stands for more than one path. One without a slash is none."""
+    return "/" in pattern and ("*" in pattern or "?" in pattern)
 
 
 def _same_system_file(pattern: str, file: FileId, fs: FsView) -> bool:

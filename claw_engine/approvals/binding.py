@@ -40,13 +40,13 @@ def bind(
     if steps is None:
         steps = resolver.steps(parse(command).segments)
     files: dict[str, BoundFile] = {}
-    seen: set[str] = set()
+    seen: set[tuple[str, str]] = set()
     for step in resolver.inner_steps(steps):
-        if step.kind is Kind.PLAIN and len(step.programs) == 1 and not step.segment.assignments:
-            word = step.word
-            if word in seen:
+        called = step.called
+        if step.kind is Kind.PLAIN and called and not step.segment.assignments:
+            if called in seen:
                 continue  # `echo … && echo …`: bound already
-            seen.add(word)
+            seen.add(called)
         for path, file in _deciding_files(step, resolver, fs):
             if len(files) >= MAX_FILES:
                 break

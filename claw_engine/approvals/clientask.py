@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from claw_engine.approvals.model import (
     AlwaysOffer,
     ApprovalAsk,
@@ -15,7 +17,7 @@ from claw_engine.approvals.model import (
     Binding,
     SegmentView,
 )
-from claw_engine.approvals.risks import redirection_risks, risk_notes
+from claw_engine.approvals.risks import command_risks
 from claw_engine.approvals.shell import parse
 
 NOT_OURS = "the client that asks runs it itself; nothing is checked or remembered here"
@@ -26,23 +28,12 @@ def client_ask(command: str, said: Mapping[str, object]) -> ApprovalAsk:
     `name`: who asks."""
     cwd = _text(said, "cwd")
     parsed = parse(command)
-    extra = redirection_risks(parsed.redirections, cwd)
-    views = []
-    for index, segment in enumerate(parsed.segments):
-        piped = index > 0 and parsed.operators[index - 1] in ("|", "|&")
-        before = parsed.segments[index - 1].argv if piped else None
-        notes = risk_notes(segment.argv, workspace=cwd, piped_from=before)
-        resolved = _text(said, "resolvedPath") if index == 0 else ""
-        views.append(
-            SegmentView(
-                segment.text,
-                segment.argv,
-                resolved or None,
-                None,
-                "not looked up here",
-                tuple(dict.fromkeys((*notes, *extra))),
-            )
-        )
+    views = [
+        SegmentView(segment.text, segment.argv, None, None, "not looked up here", notes)
+        for segment, notes in zip(parsed.segments, command_risks(parsed, cwd), strict=True)
+    ]
+    if views:
+        views[0] = replace(views[0], resolved=_text(said, "resolvedPath") or None)
     env = said.get("env")
     changes = tuple(f"{name}={env[name]}" for name in sorted(env)) if isinstance(env, dict) else ()
     kept = {name: value for name, value in said.items() if name != "env" and value is not None}

@@ -22,7 +22,7 @@ from claw_engine.approvals.pinning import pinned_path
 from claw_engine.approvals.policy import Ask, ExecPolicy, Rule, Security
 from claw_engine.approvals.requote import SHELL, enforced, literal
 from claw_engine.approvals.resolve import Resolver, Step
-from claw_engine.approvals.risks import redirection_risks, risk_notes
+from claw_engine.approvals.risks import command_risks
 from claw_engine.approvals.shell import Parsed, parse
 from claw_engine.approvals.wrappers import base_name
 
@@ -94,11 +94,11 @@ def evaluate(
     problems = _problems(parsed, env, binding)
     satisfied = parsed.ok and not problems and all(m.covered for m in matches)
     answer, policy_reason = _decide(policy, satisfied)
-    uses = tuple(
+    uses = [
         RuleUse(m.rule, step.program.file.real)
         for step, m in zip(steps, matches, strict=True)
         if satisfied and m.rule is not None and step.program is not None
-    )
+    ]
     return Verdict(
         answer,
         _reasons(problems, steps, matches, policy_reason),
@@ -107,7 +107,7 @@ def evaluate(
         offer(policy, problems, steps, matches, env, fs),
         binding,
         enforced(parsed, steps) if satisfied else None,
-        uses,
+        tuple(uses),
         None if satisfied else literal(parsed, steps),
         pinned_path(env, fs) if satisfied else "",
     )
@@ -158,23 +158,16 @@ def _reasons(
 def _views(
     parsed: Parsed, steps: tuple[Step, ...], matches: tuple[Match, ...], workspace: str
 ) -> tuple[SegmentView, ...]:
-    views: list[SegmentView] = []
-    extra = redirection_risks(parsed.redirections, workspace)
-    for index, (step, match) in enumerate(zip(steps, matches, strict=True)):
-        piped = index > 0 and parsed.operators[index - 1] in ("|", "|&")
-        notes = risk_notes(
-            step.segment.argv,
-            workspace=workspace,
-            piped_from=steps[index - 1].segment.argv if piped else None,
+    return tuple(
+        SegmentView(
+            segment.text,
+            segment.argv,
+            step.program.file.real if step.program else None,
+            match.rule.label if match.rule else SAFE_BIN if match.safe else None,
+            match.why,
+            risks,
         )
-        views.append(
-            SegmentView(
-                step.segment.text,
-                step.segment.argv,
-                step.program.file.real if step.program else None,
-                match.rule.label if match.rule else SAFE_BIN if match.safe else None,
-                match.why,
-                tuple(dict.fromkeys((*notes, *extra))),
-            )
+        for segment, step, match, risks in zip(
+            parsed.segments, steps, matches, command_risks(parsed, workspace), strict=True
         )
-    return tuple(views)
+    )

@@ -20,6 +20,8 @@ _BLANK = frozenset(
 
 def hidden_problems(text: str) -> tuple[str, ...]:
     """Plain words for every kind of deceptive character in `text`; empty when there is none."""
+    if text.isascii() and text.isprintable():
+        return ()  # the common case, without a look at each character
     found: list[str] = []
     if _CONTROL.search(text):
         found.append("contains control characters")

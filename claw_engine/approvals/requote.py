@@ -5,13 +5,16 @@ Pure. Each program stands by a path, each word as a literal; one program runs wi
 
 from __future__ import annotations
 
+import re
 import shlex
 
 from claw_engine.approvals.programs import Kind
 from claw_engine.approvals.resolve import Step
 from claw_engine.approvals.shell import Parsed
+from claw_engine.patterns import late
 
 SHELL = "/bin/sh"
+_PLAIN = late(r"[\w@%+=:,./ -]+", re.ASCII)
 
 
 def enforced(parsed: Parsed, steps: tuple[Step, ...]) -> tuple[str, ...]:
@@ -33,13 +36,24 @@ def literal(parsed: Parsed, steps: tuple[Step, ...]) -> tuple[str, ...] | None:
 def _joined(parsed: Parsed, commands: list[tuple[str, ...]]) -> tuple[str, ...]:
     if len(commands) == 1:
         return commands[0]
-    text = shlex.join(commands[0])
+    text = [_text(commands[0])]
     for operator, argv in zip(parsed.operators, commands[1:], strict=True):
-        text += f" {operator} {shlex.join(argv)}"
-    return (SHELL, "-c", text)
+        text += operator, _text(argv)
+    return (SHELL, "-c", " ".join(text))
+
+
+def _text(argv: tuple[str, ...]) -> str:
+    """As shlex.join, which looks at each word by itself."""
+    text = " ".join(argv)
+    if "" not in argv and text.count(" ") == len(argv) - 1 and _PLAIN.fullmatch(text):
+        return text
+    return shlex.join(argv)
 
 
 def _argv(step: Step, *, real: bool) -> tuple[str, ...]:
+    program = step.program
+    if len(step.programs) == 1 and program is not None:
+        return (program.file.real if real else program.path, *step.segment.argv[1:])
     argv = list(step.segment.argv)
     for index, program in zip(step.unwrapped.programs, step.programs, strict=True):
         if program is not None:

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from claw_engine.approvals.fsview import FileId, FsView
 from claw_engine.approvals.programs import Kind, classify, is_builtin
 from claw_engine.approvals.shell import Segment, parse
-from claw_engine.approvals.wrappers import Unwrapped, base_name, unwrap
+from claw_engine.approvals.wrappers import DIRECT, Unwrapped, base_name, unwrap
 from claw_engine.patterns import late
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -57,6 +57,14 @@ class Step(Struct, frozen=True):
     def program(self) -> Program | None:
         return self.programs[-1] if self.programs else None
 
+    @property
+    def called(self) -> tuple[str, str] | None:
+        """The same for all steps that start the same program by itself; None behind a wrapper, and
+        where the shell fills something in."""
+        if self.unwrapped is not DIRECT or self.segment.expansions:
+            return None
+        return self.segment.argv[0], self.cwd
+
 
 class Resolver(Struct):
     """Looks programs up as a shell in `cwd` with `env` would."""
@@ -65,6 +73,9 @@ class Resolver(Struct):
     env: Mapping[str, str]
     fs: FsView
     _found: dict[tuple[str, str], Program | None] = field(default_factory=dict)
+    _folders: dict[str, str | None] = field(default_factory=dict)
+    _path: list[str] | None = None
+    _direct: dict[tuple[str, str], tuple[Program | None, Kind]] = field(default_factory=dict)
 
     def steps(self, segments: tuple[Segment, ...]) -> tuple[Step, ...]:
         """One step a segment; a literal `cd DIR` moves the directory of those after it."""
@@ -81,7 +92,7 @@ class Resolver(Struct):
             yield step
             if depth < MAX_INNER_DEPTH:
                 for text in _inner_texts(step):
-                    inner = Resolver(step.cwd, self.env, self.fs, self._found)
+                    inner = Resolver(step.cwd, self.env, self.fs, self._found, self._folders)
                     yield from inner.inner_steps(inner.steps(parse(text).segments), depth + 1)
 
     def program(self, word: str, cwd: str) -> Program | None:
@@ -103,27 +114,52 @@ class Resolver(Struct):
         if not segment.argv:
             return Step(segment, cwd, Unwrapped(()), (), Kind.BUILTIN)
         unwrapped = unwrap(segment.argv)
+        if unwrapped is DIRECT and not segment.expansions:
+            return self._direct_step(segment, cwd)
         words = [self.guess(segment.argv[i], segment) for i in unwrapped.programs]
         if is_builtin(words[0]):
             return Step(segment, cwd, unwrapped, (None,) * len(words), Kind.BUILTIN)
         programs = tuple(self.program(word, cwd) for word in words)
         return Step(segment, cwd, unwrapped, programs, _kind(words[-1], programs[-1]))
 
+    def _direct_step(self, segment: Segment, cwd: str) -> Step:
+        """A segment without a wrapper: the usual case, looked at once for each program."""
+        word = segment.argv[0]
+        known = self._direct.get((word, cwd))
+        if known is None:
+            program = None if is_builtin(word) else self.program(word, cwd)
+            known = program, Kind.BUILTIN if is_builtin(word) else _kind(word, program)
+            self._direct[word, cwd] = known
+        return Step(segment, cwd, DIRECT, (known[0],), known[1])
+
     def _look_up(self, word: str, cwd: str) -> Program | None:
         if not word:
             return None
         if "/" in word:
-            return self._executable(word, os.path.join(cwd, word))  # noqa: PTH118 -- keeps "./"
-        for folder in self.env.get("PATH", DEFAULT_PATH).split(":"):
-            path = os.path.join(cwd, folder, word)  # noqa: PTH118 -- text, an empty entry is cwd
-            found = self._executable(word, path)
-            if found:
-                return found
+            path = os.path.join(cwd, word)  # noqa: PTH118 -- keeps "./"
+            file = self.fs.file(path)
+            return Program(word, path, file) if file and file.executable else None
+        if self._path is None:
+            self._path = self.env.get("PATH", DEFAULT_PATH).split(":")
+        for entry in self._path:
+            # Text, as the shell puts it together; an empty entry is cwd.
+            folder = entry if entry.startswith("/") else os.path.join(cwd, entry)  # noqa: PTH118
+            path = f"{folder}{word}" if folder.endswith("/") else f"{folder}/{word}"
+            file = self._in_folder(folder, word, path)
+            if file and file.executable:
+                return Program(word, path, file)
         return None
 
-    def _executable(self, word: str, path: str) -> Program | None:
-        file = self.fs.file(path)
-        return Program(word, path, file) if file and file.executable else None
+    def _in_folder(self, folder: str, word: str, path: str) -> FileId | None:
+        """Where more than one program is looked up, the folder's own symlinks are followed once."""
+        if folder not in self._folders:
+            self._folders[folder] = ""
+            return self.fs.file(path)
+        real = self._folders[folder]
+        if real == "":
+            found = self.fs.directory(folder)
+            real = self._folders[folder] = found[0] if found else None
+        return self.fs.file_in(real, word) if real is not None else None
 
 
 def _kind(word: str, program: Program | None) -> Kind:

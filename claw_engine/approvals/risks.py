@@ -5,10 +5,12 @@ Pure, and only words: nothing is decided by a risk note, and its absence proves 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import posixpath
 import re
 
+from claw_engine.approvals.commandline import Parsed
 from claw_engine.approvals.programs import Kind, classify
 from claw_engine.approvals.shell import parse
 from claw_engine.approvals.wordlist import words
@@ -28,43 +30,70 @@ _SYSTEM = words(
 _TEXT_RUNNERS = frozenset({Kind.SHELL, Kind.INTERPRETER})
 _STARTERS = frozenset({Kind.BLOCKED_WRAPPER, Kind.PRIVILEGE, Kind.MULTIPLEXER, Kind.WRAPPER})
 _TELLING = _DELETERS | _DOWNLOADERS | _PERMISSIONS | _KILLERS | _SYSTEM | frozenset({"dd"})
-_SECRETS = late(
-    r"(?:^|[/=])(?:\.ssh|\.gnupg|\.aws|\.kube|\.netrc|\.pgpass|\.docker/config\.json|shadow|\.env"
-    r"|id_(?:rsa|ed25519|ecdsa)|credentials(?:\.json)?|openclaw\.json|door\.key"
-    r"|exec-approvals\.json|auth-profiles\.json|environ)(?:$|/)",
-    re.MULTILINE,
+_SECRET_NAMES = tuple(
+    words(
+        ".ssh .gnupg .aws .kube .netrc .pgpass .docker/config.json shadow .env id_rsa id_ed25519 "
+        "id_ecdsa credentials credentials.json openclaw.json door.key exec-approvals.json "
+        "auth-profiles.json environ"
+    )
 )
+_SECRETS = late(f"(?:^|[/=])(?:{'|'.join(map(re.escape, _SECRET_NAMES))})(?:$|/)", re.MULTILINE)
+_NAMED = _TELLING | _WRITERS | words("find git scp sftp nc ncat ssh eval source .")
+"""All that a note is about."""
 _DECODERS = frozenset({"base64", "xxd", "openssl", "printf", "uudecode", "base32"})
 
 
-def risk_notes(
-    argv: tuple[str, ...], *, workspace: str, piped_from: tuple[str, ...] | None = None
-) -> tuple[str, ...]:
-    """Notes for one segment. `piped_from` is the argv whose output it reads, if any; paths
-    outside `workspace` (absolute) are named as such."""
+def command_risks(parsed: Parsed, workspace: str) -> list[tuple[str, ...]]:
+    """Notes for each segment; paths outside `workspace` (absolute) are named as such."""
+    extra = _redirection_risks(parsed.redirections, workspace)
+    text = "\n".join(word for segment in parsed.segments for word in segment.argv)
+    secrets = any(name in text for name in _SECRET_NAMES)
+    found: list[tuple[str, ...]] = []
+    for index, segment in enumerate(parsed.segments):
+        piped = index > 0 and parsed.operators[index - 1] in ("|", "|&")
+        before = parsed.segments[index - 1].argv if piped else None
+        notes = _notes(segment.argv, workspace, before, secrets=secrets)
+        found.append(tuple(dict.fromkeys((*notes, *extra))) if notes or extra else ())
+    return found
+
+
+def _notes(
+    argv: tuple[str, ...],
+    workspace: str,
+    piped_from: tuple[str, ...] | None = None,
+    *,
+    secrets: bool = True,
+) -> list[str]:
+    """Notes for one segment. `piped_from` is the argv whose output it reads; `secrets` is False
+    when no word of the command holds the name of one."""
     if not argv:
-        return ()
-    inner = argv[unwrap(argv).programs[-1] :]
-    name = base_name(inner[0])
-    kind = classify(name)
-    return tuple(
-        dict.fromkeys(
-            (
-                *_by_name(name, kind, inner[1:]),
-                *_by_pipe(kind, piped_from),
-                *_by_paths(name, inner[1:], workspace),
-                *_inside(kind, inner, workspace),
-                *(
-                    ("the program name has letters that are not ASCII",)
-                    if not name.isascii()
-                    else ()
-                ),
-            )
-        )
+        return []
+    at = unwrap(argv).programs[-1]
+    name = base_name(argv[at])
+    if _says_nothing(name):
+        return _secret_notes(argv[at + 1 :]) if secrets else []
+    inner, kind = argv[at:], classify(name)
+    return [
+        *_by_name(name, kind, inner[1:]),
+        *_by_pipe(kind, piped_from),
+        *_by_paths(name, inner[1:], workspace),
+        *_inside(kind, inner, workspace),
+        *([] if name.isascii() else ["the program name has letters that are not ASCII"]),
+    ]
+
+
+@functools.lru_cache(maxsize=1024)
+def _says_nothing(name: str) -> bool:
+    """Whether a program's name alone gives nothing to note, whatever its arguments."""
+    return (
+        classify(name) is Kind.PLAIN
+        and name.isascii()
+        and name not in _NAMED
+        and name.split(".", 1)[0] not in _SYSTEM
     )
 
 
-def redirection_risks(redirections: tuple[str, ...], workspace: str) -> tuple[str, ...]:
+def _redirection_risks(redirections: tuple[str, ...], workspace: str) -> tuple[str, ...]:
     """Notes for the files that redirections write to."""
     targets = [r.split(" ", 1)[1].strip("'\"") for r in redirections if ">" in r and " " in r]
     outside = [t for t in targets if _outside(t, workspace) and t != "/dev/null"]
@@ -107,7 +136,7 @@ def _inside(kind: Kind, argv: tuple[str, ...], workspace: str) -> list[str]:
         for flag, text in itertools.pairwise(argv):
             if re.fullmatch(r"-[A-Za-z]*c[A-Za-z]*", flag):
                 for segment in parse(text[:4096]).segments[:16]:
-                    notes += risk_notes(segment.argv, workspace=workspace)
+                    notes += _notes(segment.argv, workspace)
     if kind in _STARTERS or base_name(argv[0]) == "find":
         for index, word in enumerate(argv[1:64], 1):
             name = base_name(word)
@@ -126,10 +155,12 @@ def _by_pipe(kind: Kind, piped_from: tuple[str, ...] | None) -> list[str]:
     return ["runs decoded text as a program" if source in _DECODERS else "runs what is piped in"]
 
 
+def _secret_notes(args: tuple[str, ...]) -> list[str]:
+    return ["touches secrets"] if _SECRETS.search("\n".join(args)) else []
+
+
 def _by_paths(name: str, args: tuple[str, ...], workspace: str) -> list[str]:
-    notes: list[str] = []
-    if _SECRETS.search("\n".join(args)):
-        notes.append("touches secrets")
+    notes = _secret_notes(args)
     if name in _WRITERS | _DELETERS | _PERMISSIONS:
         values = (a.split("=", 1)[-1] for a in args if not a.startswith("-"))
         if any(_outside(value, workspace) for value in values):

@@ -29,12 +29,14 @@ _PLAIN = late(r"[^ \t\n'\"\\$`<>()&;|*?\[{}~#]+")
 _BRACKETS = late(r"[()]+")
 # A whole word that is plain or quoted through and through: the common case, in one go.
 _SIMPLE = late(
-    r"[ \t]++(?:([^ \t\n'\"\\$`<>()&;|*?\[{}~#]++)|'([^']*+)'|\"([^\"\\$`]*+)\")(?=[ \t\n;|&]|$)"
+    r"[ \t]*+(?:([^ \t\n'\"\\$`<>()&;|*?\[{}~#]++)|'([^']*+)'|\"([^\"\\$`]*+)\")(?=[ \t\n;|&]|$)"
 )
 # The same without groups: Python 3.11 loses count of groups inside a possessive repetition.
 _SIMPLE_RUN = late(
-    r"(?:[ \t]++(?:[^ \t\n'\"\\$`<>()&;|*?\[{}~#]++|'[^']*+'|\"[^\"\\$`]*+\")(?=[ \t\n;|&]|$))++"
+    r"(?:[ \t]*+(?:[^ \t\n'\"\\$`<>()&;|*?\[{}~#]++|'[^']*+'|\"[^\"\\$`]*+\")(?=[ \t\n;|&]|$))++"
+    r"[ \t]*+"
 )
+_NEVER_SIMPLE = "&;|\n\\$`<>()*?[{}~#"
 _BLANKS = late(r"[ \t]+")
 _BLANK_RUN = late(r"[ \t\n]+")
 _VARIABLE = late(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9?$!@*#-])")
@@ -68,40 +70,22 @@ class _Splitter:
         self.bare = True  # the word so far holds no quote and no expansion
         self.target_of: str | None = None  # the redirection operator that waits for its word
         self.heredoc = False
-        self.actions: dict[str, Callable[[], None]] = {
-            " ": self._blank,
-            "\t": self._blank,
-            "\n": self._newline,
-            "'": self._single,
-            '"': self._double,
-            "\\": self._backslash,
-            "$": self._dollar,
-            "`": self._backtick,
-            "<": self._redirect,
-            ">": self._redirect,
-            "(": self._parenthesis,
-            ")": self._parenthesis,
-            "&": self._ampersand,
-            ";": self._semicolon,
-            "|": self._pipe,
-            "*": self._glob,
-            "?": self._glob,
-            "[": self._glob,
-            "{": self._brace,
-            "}": self._brace,
-            "~": self._tilde,
-            "#": self._hash,
-        }
+        self.odd = bool(self.problems)  # characters that only look like blanks, for one
 
     def run(self) -> Parsed:
         text, end = self.text, len(self.text)
         while self.at < end and self._step():
+            char = text[self.at]
+            between = self.word is None and self.target_of is None
+            if between and char not in _NEVER_SIMPLE and self._simple_words():
+                continue
+            action = _ACTIONS.get(char)
+            if action is not None:
+                action(self)
+                continue
             plain = _PLAIN.match(text, self.at)
-            if plain:
-                self._add(plain.group())
-                self.at = plain.end()
-            else:
-                self.actions[text[self.at]]()
+            self._add(plain.group() if plain else char)
+            self.at += len(plain.group()) if plain else 1
         self._finish()
         return Parsed(
             tuple(self.segments),
@@ -109,6 +93,20 @@ class _Splitter:
             tuple(self.redirections),
             tuple(self.problems),
         )
+
+    def _simple_words(self) -> bool:
+        """Take as many whole words as are plain, or quoted through and through."""
+        run = _SIMPLE_RUN.match(self.text, self.at)
+        if run is None:
+            return False
+        taken = run.group()
+        if self.odd or "'" in taken or '"' in taken:
+            found = _SIMPLE.findall(taken)
+            self.words += [plain or single or double for plain, single, double in found]
+        else:
+            self.words += taken.split()
+        self.at = run.end()
+        return True
 
     def _step(self) -> bool:
         """Whether to look further; over the limit, what is left is one word."""
@@ -158,12 +156,10 @@ class _Splitter:
             self.words.append(word)
 
     def _end_segment(self) -> None:
-        count = 0
-        while count < len(self.words) and _ASSIGNMENT.match(self.words[count]):
-            count += 1
-        assignments, argv = tuple(self.words[:count]), tuple(self.words[count:])
-        if assignments:
-            self._problem("sets a variable for the command: " + assignments[0].split("=")[0])
+        argv = tuple(self.words)
+        assignments: tuple[str, ...] = ()
+        if "=" in argv[0]:
+            argv, assignments = self._assignments(argv)
         if argv and argv[0] in RESERVED:
             self._problem(f"uses the shell keyword {argv[0]}")
         if argv and argv[0] == "":
@@ -176,8 +172,18 @@ class _Splitter:
         self.words = []
         self.expansions = []
 
+    def _assignments(self, words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The words after those that set a variable, and these."""
+        count = 0
+        while count < len(words) and _ASSIGNMENT.match(words[count]):
+            count += 1
+        if count:
+            self._problem("sets a variable for the command: " + words[0].split("=")[0])
+        return words[count:], words[:count]
+
     def _operator(self, operator: str) -> None:
-        self._end_word()
+        if self.word is not None:
+            self._end_word()
         if self.target_of is not None:
             self._problem("has a redirection without a target")
             self.target_of = None
@@ -194,11 +200,6 @@ class _Splitter:
 
     def _blank(self) -> None:
         self._end_word()
-        run = None if self.target_of else _SIMPLE_RUN.match(self.text, self.at)
-        if run:
-            found = _SIMPLE.findall(self.text, self.at, run.end())
-            self.words += [plain or single or double for plain, single, double in found]
-            self.at = run.end()
         blanks = _BLANKS.match(self.text, self.at)
         if blanks:
             self.at = blanks.end()
@@ -372,3 +373,23 @@ class _Splitter:
             self._problem("carries a here-document")
         self.target_of = prefix + operator
         self.at += len(operator)
+
+
+_ACTIONS: dict[str, Callable[[_Splitter], None]] = {
+    **dict.fromkeys(" \t", _Splitter._blank),
+    "\n": _Splitter._newline,
+    "'": _Splitter._single,
+    '"': _Splitter._double,
+    "\\": _Splitter._backslash,
+    "$": _Splitter._dollar,
+    "`": _Splitter._backtick,
+    **dict.fromkeys("<>", _Splitter._redirect),
+    **dict.fromkeys("()", _Splitter._parenthesis),
+    "&": _Splitter._ampersand,
+    ";": _Splitter._semicolon,
+    "|": _Splitter._pipe,
+    **dict.fromkeys("*?[", _Splitter._glob),
+    **dict.fromkeys("{}", _Splitter._brace),
+    "~": _Splitter._tilde,
+    "#": _Splitter._hash,
+}

@@ -31,6 +31,10 @@ class Unwrapped(Struct, frozen=True):
     problem: str | None = None
 
 
+DIRECT = Unwrapped((0,))
+"""No wrapper at all: the first word is the program."""
+
+
 def base_name(word: str) -> str:
     """The file name of a program word."""
     return word.rsplit("/", 1)[-1]
@@ -38,6 +42,8 @@ def base_name(word: str) -> str:
 
 def unwrap(argv: tuple[str, ...]) -> Unwrapped:
     """Find the program that an argv finally runs. `argv` has at least one word."""
+    if base_name(argv[0]) not in WRAPPERS:
+        return DIRECT
     programs = [0]
     while True:
         at = programs[-1]

@@ -50,6 +50,14 @@ def folder_becomes_symlink(box: Box) -> None:
     box.cwd.symlink_to(box.root / "moved")
 
 
+def test_the_same_word_in_another_folder_is_another_program(box: Box) -> None:
+    box.program("work/tool")
+    box.program("work/sub/tool")
+    binding = bound(box, "./tool && cd sub && ./tool")
+    tools = [file.real for file in binding.files if file.real.endswith("tool")]
+    assert tools == [str(box.cwd / "tool"), str(box.cwd / "sub/tool")]
+
+
 SWAPS = [overwrite, rename_over, rename_same_content_over, remove, recreate_folder,
          folder_becomes_symlink]  # fmt: skip
 COMMANDS = [

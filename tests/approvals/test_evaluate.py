@@ -64,6 +64,27 @@ def test_an_allowed_command_is_rebuilt_from_real_paths_and_literal_words(box: Bo
     assert single.enforced_argv == ("/usr/bin/uname", "-a")
 
 
+def test_one_rule_for_two_uses_of_a_program_looks_at_the_arguments_of_both(box: Box) -> None:
+    narrow = Rule("n", "/usr/bin/uname", arg_pattern="^-a$")
+    assert box.decide("uname -a && uname -a", narrow).verdict is Answer.ALLOW
+    assert box.decide("uname -a && uname -s", narrow).verdict is Answer.ASK
+    assert box.decide("uname -s && uname -a", narrow).verdict is Answer.ASK
+
+
+def test_programs_of_a_linked_folder_are_those_it_leads_to(box: Box) -> None:
+    for name in ("one", "two", "three"):
+        box.program(f"opt/{name}")
+    box.bin.rmdir()
+    box.bin.symlink_to("opt")
+    verdict = box.decide("one; two; three")
+    assert [view.resolved for view in verdict.segments] == [
+        str(box.root / "opt" / name) for name in ("one", "two", "three")
+    ]
+    assert [file.path for file in verdict.binding.files if "/bin/" in file.path][:1] == [
+        f"{box.bin}/one"
+    ]
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -93,6 +93,16 @@ def test_what_is_no_regular_file_is_none(box: Box) -> None:
     assert box.fs.directory(str(box.root / "missing")) is None
 
 
+def test_a_file_in_a_known_folder_is_the_same_file(box: Box) -> None:
+    box.program("bin/tool")
+    (box.bin / "link").symlink_to("tool")
+    (box.bin / "folder").mkdir()
+    os.mkfifo(box.bin / "pipe")
+    for name in ("tool", "link", "folder", "pipe", "missing", "..", ".", "a\0b"):
+        assert box.fs.file_in(str(box.bin), name) == box.fs.file(f"{box.bin}/{name}"), name
+    assert box.fs.file_in("/", "bin") is None
+
+
 def test_a_rewrite_within_one_clock_tick_changes_the_hash(box: Box) -> None:
     path = box.program("bin/tool", "one")
     times = path.stat().st_atime_ns, path.stat().st_mtime_ns
