@@ -27,6 +27,8 @@ from claw_engine.tools.process.tool import ProcessTool
 from claw_engine.tools.registry import ToolRegistry
 from claw_engine.world import World
 
+RUN_ID = f"run-of-desk-{os.getpid()}"
+"""Of this process alone: whoever stops a run kills every process that carries its id."""
 FULL = ToolsSettings(exec=ExecSettings(security="full", ask="off"))
 BASE = {"PATH": os.environ.get("PATH", os.defpath), "OPENAI_API_KEY": "sk-not-for-children"}
 
@@ -104,7 +106,7 @@ class Desk:
 
     def context(self, call_id: str = "call-1") -> ToolContext:
         return ToolContext(
-            run_id="run-1",
+            run_id=RUN_ID,
             session_key=self.session_key,
             agent_id="main",
             tool_call_id=call_id,

@@ -20,7 +20,7 @@ from claw_engine.runs import AbortReason
 from claw_engine.tools.base import ToolResult
 from claw_engine.tools.exec.processes import look
 from claw_engine.world import Process, RealDisk, RealSpawn, real_world
-from tests.tools.desk import BASE, Desk
+from tests.tools.desk import BASE, RUN_ID, Desk
 
 
 def details(result: ToolResult) -> dict[str, object]:
@@ -164,7 +164,7 @@ async def test_it_is_written_down_while_it_runs(desk: Desk) -> None:
     stored = json.loads(desk.state.processes_json.read_text())
     (row,) = stored["processes"]
     assert row["pid"] == entry.running.pid
-    assert row["runId"] == "run-1" and row["command"] == "sleep 60"
+    assert row["runId"] == RUN_ID and row["command"] == "sleep 60"
     seen = look(entry.running.pid)
     assert seen is not None and row["startTicks"] == seen.id.started
     await desk.process("kill", entry)

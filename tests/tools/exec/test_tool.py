@@ -14,7 +14,7 @@ from claw_engine.approvals.model import Decision, Status
 from claw_engine.runs import AbortReason
 from claw_engine.tools.exec.processes import look
 from tests.support.fakes import FakeClock, fake_world
-from tests.tools.desk import Desk
+from tests.tools.desk import RUN_ID, Desk
 
 ALLOW, ALWAYS, DENY = Decision.ALLOW_ONCE, Decision.ALLOW_ALWAYS, Decision.DENY
 
@@ -31,7 +31,7 @@ async def test_nothing_runs_unasked_on_a_fresh_install(desk: Desk) -> None:
     assert desk.live == "hi\n"
     ask = record.ask
     assert (ask.command, ask.cwd, ask.why) == ("echo hi; exit 3", str(desk.workspace), "because")
-    assert (ask.run_id, ask.tool_call_id) == ("run-1", "call-1")
+    assert (ask.run_id, ask.tool_call_id) == (RUN_ID, "call-1")
     assert desk.ended() == [Status.PENDING, Status.RESOLVED]
 
 
