@@ -21,7 +21,7 @@ from claw_engine.tools.exec import terminal
 from claw_engine.tools.exec.env import CALL_ID, RUN_ID
 from claw_engine.tools.exec.job import Job, Ran
 from claw_engine.tools.exec.output import Cleaner, Live, Tail
-from claw_engine.tools.exec.processes import Mark, ProcessId, descendants, look
+from claw_engine.tools.exec.processes import Mark, ProcessId, Seen, descendants, look
 from claw_engine.tools.exec.stop import Stopped, left_running, stop
 from claw_engine.world import Clock, Process, World
 
@@ -153,7 +153,9 @@ class Running:
             timed_out,
             warning=self.warning,
         )
-        behind = await left_running(mark) if stopped is None else ()
+        behind: tuple[Seen, ...] = ()
+        if stopped is None:
+            behind = await left_running(mark, clock, monitor=self.job.monitor)
         self.ended_ms = clock.now_ms()
         if stopped is None:
             names = tuple(f"{seen.id.pid} ({seen.name})" for seen in behind)

@@ -65,8 +65,14 @@ async def stop(
     return Stopped(killed, await asyncio.to_thread(_survivors, mark, seen_before))
 
 
-async def left_running(mark: Mark) -> tuple[Seen, ...]:
-    """Processes of the call that outlive its command."""
+async def left_running(mark: Mark, clock: Clock, *, monitor: bool) -> tuple[Seen, ...]:
+    """Processes of the call that outlive its command.
+
+    With a `monitor` the kernel ends all that the command left with its own process namespace,
+    a moment after the monitor itself: what is only dying is not called left running.
+    """
+    if monitor:
+        await _gone_within(mark, GRACE_S, clock)
     found = await asyncio.to_thread(members, mark)
     return tuple(seen for seen in found if seen.id != mark.leader)
 

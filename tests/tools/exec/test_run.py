@@ -21,9 +21,11 @@ from claw_engine.world import World, real_world
 
 ENV = {"PATH": os.environ.get("PATH", os.defpath)}
 
+RUN = f"run-of-bench-{os.getpid()}"
+
 
 class Bench:
-    """Runs shell text for run `r-1`; live output wakes whoever waits for a word of it."""
+    """Runs shell text for one run; live output wakes whoever waits for a word of it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -48,7 +50,7 @@ class Bench:
 
     def job(self, text: str, *, stdin: bool = False, terminal: bool = False) -> Job:
         argv = ("/bin/sh", "-c", text)
-        return Job(argv, str(self.folder), ENV, "r-1", "c-1", 30, stdin, terminal)
+        return Job(argv, str(self.folder), ENV, RUN, "c-1", 30, stdin, terminal)
 
     def pid(self, name: str) -> int:
         return int((self.folder / name).read_text())
@@ -84,11 +86,11 @@ async def test_the_child_has_only_the_given_environment_and_its_marks(
     ran = await bench.sh("env")
     names = {line.partition("=")[0] for line in ran.output.splitlines()} - {"_", "SHLVL"}
     assert names == {"PATH", "PWD", "CLAW_RUN_ID", "CLAW_CALL_ID"}
-    assert "CLAW_RUN_ID=r-1" in ran.output
+    assert f"CLAW_RUN_ID={RUN}" in ran.output
 
 
 async def test_a_missing_program_raises(bench: Bench) -> None:
-    job = Job(("/no/such/program",), str(bench.folder), ENV, "r-1", "c-1", 5)
+    job = Job(("/no/such/program",), str(bench.folder), ENV, RUN, "c-1", 5)
     with pytest.raises(FileNotFoundError):
         await run(bench.world, job, bench.scope, bench.emit)
 
@@ -181,6 +183,13 @@ async def test_a_background_child_does_not_hold_the_call_and_is_named(bench: Ben
     assert ran.output == "done\n"
     assert ran.left_running == (f"{bench.pid('pid')} (sleep)",)
     os.kill(bench.pid("pid"), 9)
+
+
+async def test_what_dies_with_its_monitor_is_not_called_left_running(bench: Bench) -> None:
+    # As under bwrap: the monitor ends, and a moment later the kernel has ended the rest.
+    job = replace(bench.job("sleep 0.1 > /dev/null 2>&1 & echo done"), monitor=True)
+    ran = await run(bench.world, job, bench.scope, bench.emit)
+    assert (ran.output, ran.left_running) == ("done\n", ())
 
 
 async def test_output_written_at_the_very_end_is_not_lost(bench: Bench) -> None:

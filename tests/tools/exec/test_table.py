@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 from hypothesis import given
@@ -19,10 +20,11 @@ from claw_engine.world import real_world
 from tests.support.fakes import FakeClock, FaultyDisk, fake_world
 
 KEY = "agent:main:main"
+RUN = f"run-of-table-{os.getpid()}"
 
 
 def job(folder: Path, text: str, call: str = "c-1") -> Job:
-    return Job(("/bin/sh", "-c", text), str(folder), {"PATH": "/usr/bin:/bin"}, "r-1", call, None)
+    return Job(("/bin/sh", "-c", text), str(folder), {"PATH": "/usr/bin:/bin"}, RUN, call, None)
 
 
 async def test_an_ended_command_is_forgotten_after_its_time(tmp_path: Path) -> None:
