@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from claw_engine.world import RealDisk
 from tests.e2e.consoles import (
     BIN,
     back_to_typing,
@@ -92,7 +93,7 @@ def test_always_shows_its_pattern_and_then_asks_no_more(
         back_to_typing(terminal)
         say(terminal, "run: uname -m")
         terminal.wait_for(os.uname().machine)
-    rules = json.loads((state / "exec-approvals.json").read_text())
+    rules = json.loads(RealDisk().read_bytes(state / "exec-approvals.json"))
     assert [r["pattern"] for r in rules["agents"]["main"]["allowlist"]] == ["/usr/bin/uname"]
     assert len(results(state)) == 2
 
@@ -106,12 +107,14 @@ def test_holding_y_over_ten_cards_decides_at_most_the_armed_one(tmp_path: Path) 
         say(terminal, f"tools: {commands}")
         terminal.wait_for("10 wait")
         open_queue(terminal)
-        quiet()
-        for _ in range(45):  # 1.5 s of auto-repeat at 30 Hz
-            terminal.send("y")
-            quiet(1 / 30)
-        terminal.wait_for("9 wait")
-        quiet(0.3)
+        for _ in range(5):  # on a busy machine the card may not be armed yet: then none is decided
+            quiet()
+            for _ in range(45):  # 1.5 s of auto-repeat at 30 Hz
+                terminal.send("y")
+                quiet(1 / 30)
+            quiet(0.3)
+            if "10 wait" not in terminal.text():
+                break
         assert len(list(folder.iterdir())) <= 1
         terminal.wait_for("9 wait")
 
