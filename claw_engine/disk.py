@@ -7,17 +7,19 @@ loop after it, costs more than most of the work: what is asked for together shar
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import io
 import os
 import secrets
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import ParamSpec, TypeVar, cast
+from queue import SimpleQueue
+from typing import ParamSpec, TypeAlias, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -45,69 +47,99 @@ class _Job:
             self.future.set_result(self.result)
 
 
+class _Ended:
+    """Jobs that have ended and wait for their loop. Whoever adds one looks at `called` after it,
+    the loop clears it before it takes them: none is left lying, and no lock is needed."""
+
+    __slots__ = ("called", "jobs", "loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.jobs: deque[_Job] = deque()
+        self.called = False
+
+    def add(self, job: _Job) -> None:
+        """Worker thread."""
+        self.jobs.append(job)
+        if not self.called:
+            self.called = True
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+                self.loop.call_soon_threadsafe(self.tell)
+
+    def tell(self) -> None:
+        """Loop thread."""
+        self.called = False
+        while self.jobs:
+            self.jobs.popleft().tell()
+
+
+_Queue: TypeAlias = "SimpleQueue[_Job | None]"
+
+_threads: dict[threading.Thread, _Queue] = {}
+"""Those that run; each ends when it takes a None."""
+
+
 class _Worker:
-    """One thread that makes calls in their order."""
+    """One thread that makes calls in their order; it ends with its owner, and with the program
+    only after what is queued."""
 
     def __init__(self) -> None:
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="disk")
-        self._lock = threading.Lock()
-        self._waiting: deque[_Job] = deque()
-        self._done: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
-        self._busy = False
+        self._queue: _Queue = SimpleQueue()
+        self._started = False
+        self._closed = False
+        # The thread knows the queue and not us: one that nobody closed ends when we are gone.
+        self._end = weakref.finalize(self, self._queue.put, None)
 
     def submit(self, call: Callable[[], object]) -> asyncio.Future[object]:
-        """Loop thread. Cancelling the future takes back a call that has not begun."""
+        """Loop thread. Cancelling the future takes back a call that has not begun.
+
+        Raises RuntimeError after `close`.
+        """
+        if self._closed:
+            raise RuntimeError("the disk was closed")
         job = _Job(asyncio.get_running_loop(), call)
-        with self._lock:
-            if not self._busy:
-                self._executor.submit(self._work)
-                self._busy = True
-            self._waiting.append(job)
+        self._queue.put(job)
+        if not self._started:
+            self._started = True
+            thread = threading.Thread(target=_work, args=(self._queue,), name="disk", daemon=True)
+            _threads[thread] = self._queue
+            thread.start()
         return job.future
 
     def close(self) -> None:
-        self._executor.shutdown(wait=False)
+        self._closed = True
+        self._end()
 
-    def _work(self) -> None:
-        """Worker thread: until nothing waits."""
-        while True:
-            with self._lock:
-                if not self._waiting:
-                    self._busy = False
-                    return
-                job = self._waiting.popleft()
-            if job.future.cancelled():
-                continue
-            try:
-                job.result = job.call()
-            except BaseException as error:  # whatever it is, it belongs to the one who asked
-                job.error = error
-            self._report(job)
 
-    def _report(self, job: _Job) -> None:
-        loop = job.loop
-        with self._lock:
-            done = self._done.setdefault(loop, [])
-            done.append(job)
-            # Others are there: the loop was called and has not looked yet.
-            if len(done) > 1:
-                return
+def _work(queue: _Queue) -> None:
+    """Worker thread."""
+    ended: _Ended | None = None
+    while (job := queue.get()) is not None:
+        if job.future.cancelled():
+            continue
         try:
-            loop.call_soon_threadsafe(self._tell, loop)
-        except RuntimeError:  # the loop is closed: nobody waits
-            with self._lock:
-                self._done.pop(loop, None)
+            job.result = job.call()
+        except BaseException as error:  # whatever it is, it belongs to the one who asked
+            job.error = error
+        if ended is None or ended.loop is not job.loop:
+            ended = _Ended(job.loop)
+        ended.add(job)
+        del job  # what it holds may go while we wait
+    _threads.pop(threading.current_thread(), None)
 
-    def _tell(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Loop thread."""
-        with self._lock:
-            done = self._done.pop(loop, [])
-        for job in done:
-            job.tell()
+
+@atexit.register
+def _finish() -> None:
+    """What was queued is written before the program ends."""
+    for thread, queue in list(_threads.items()):
+        queue.put(None)
+        thread.join()
 
 
 def make_folders(path: Path, mode: int = 0o700) -> None:
     """The folder and those missing above it, all with `mode`: `parents=True` gives them none."""
+    if path.is_dir():
+        return
     for folder in reversed(path.parents):
         if not folder.exists():
             folder.mkdir(mode, exist_ok=True)
@@ -138,15 +170,23 @@ class RealDisk:
             return data
 
     def stat(self, path: Path) -> os.stat_result:
-        return path.stat()
+        return os.stat(path)  # noqa: PTH116 - Path.stat costs as much again, several times a turn
+
+    def lstat(self, path: Path) -> os.stat_result:
+        return os.lstat(path)
 
     def exists(self, path: Path) -> bool:
         return path.exists()
 
     def append(self, path: Path, data: bytes, *, fsync: bool, mode: int = 0o600) -> None:
         """Append all of `data` or raise and leave the file as long as it was."""
-        created = not path.exists()
-        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, mode)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+        created = False
+        try:
+            fd = os.open(path, flags)
+        except FileNotFoundError:
+            created = True
+            fd = os.open(path, flags | os.O_CREAT, mode)
         try:
             before = os.fstat(fd).st_size
             try:
@@ -192,6 +232,8 @@ class RealDisk:
 
     def mkdir(self, path: Path, mode: int = 0o700) -> None:
         """Make the folder and what is missing above it, so that a power cut does not lose them."""
+        if path.is_dir():
+            return
         missing = [folder for folder in (path, *path.parents) if not folder.exists()]
         make_folders(path, mode)
         for folder in reversed(missing):

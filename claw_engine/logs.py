@@ -136,7 +136,7 @@ class _Enqueue(logging.Handler):
         super().__init__()
         self._writer = writer
         self._limit = limit
-        self._records: deque[logging.LogRecord] = deque()
+        self._records: deque[tuple[logging.LogRecord, str]] = deque()
         self._some = threading.Event()
         self._urgent = threading.Event()
         self._ending = False
@@ -157,11 +157,8 @@ class _Enqueue(logging.Handler):
         if len(self._records) >= self._limit:
             self._writer.lost += 1
             return
-        if record.args:
-            # Other handlers get the record as it was made.
-            record = logging.makeLogRecord(record.__dict__)
-            record.msg, record.args = text, None
-        self._records.append(record)
+        # The message goes beside it: other handlers get the record as it was made.
+        self._records.append((record, text))
         if record.levelno >= logging.ERROR:
             self._urgent.set()
         if not self._some.is_set():
@@ -186,7 +183,7 @@ class _Enqueue(logging.Handler):
             if ending:
                 return
 
-    def _taken(self) -> Iterable[logging.LogRecord]:
+    def _taken(self) -> Iterable[tuple[logging.LogRecord, str]]:
         while self._records:
             yield self._records.popleft()
 
@@ -211,16 +208,16 @@ class DayFileHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record; what cannot be written is counted, never raised."""
-        self.emit_all((record,))
+        self.emit_all([(record, record.getMessage())])
 
-    def emit_all(self, records: Iterable[logging.LogRecord]) -> None:
-        """Write records, those of one day in one piece."""
+    def emit_all(self, records: Iterable[tuple[logging.LogRecord, str]]) -> None:
+        """Write records, each with its message, those of one day in one piece."""
         waiting: list[bytes] = []
         day = ""
-        for record in records:
+        for record, text in records:
             try:
                 of = self._day_of(record.created)
-                line = self._line(record)
+                line = self._line(record, text)
             except Exception:  # whatever it is: a log thread that dies loses everything after it
                 self.lost += 1
                 continue
@@ -252,20 +249,20 @@ class DayFileHandler(logging.Handler):
         self._shut()
         super().close()
 
-    def _line(self, record: logging.LogRecord) -> bytes:
+    def _line(self, record: logging.LogRecord, text: str) -> bytes:
         entry: dict[str, object] = {
             "ts": _timestamp(record.created),
             "level": _level_name(record.levelno),
             "logger": record.name,
-            "msg": self.redact(record.getMessage()),
+            "msg": self.redact(text),
         }
         fields = getattr(record, "fields", None)
         if isinstance(fields, Mapping):
             entry["fields"] = {str(key): self._field(value) for key, value in fields.items()}
         if record.exc_info:
             entry["error"] = self.redact(_formatter.formatException(record.exc_info))
-        text = json.dumps(entry, ensure_ascii=False)
-        return (_UNSEEN.sub(lambda m: f"\\u{ord(m.group()):04x}", text) + "\n").encode()
+        line = _encode_json(entry)
+        return (_UNSEEN.sub(lambda m: f"\\u{ord(m.group()):04x}", line) + "\n").encode()
 
     def _field(self, value: object) -> object:
         if value is None or isinstance(value, bool | int | float):
@@ -342,6 +339,7 @@ class DayFileHandler(logging.Handler):
 
 
 _formatter = logging.Formatter()
+_encode_json = json.JSONEncoder(ensure_ascii=False).encode
 _NAMES = {number: name for name, number in LEVELS.items()}
 
 

@@ -113,14 +113,21 @@ class Journal:
         A mark for a message that is not open is ignored. Raises StateDiskError; the mark is then
         written with the next batch.
         """
+        # The future is nobody else's: cancelling it gives up the wait and not the write.
+        await self.mark_soon(run_id, kind, detail)
+
+    def mark_soon(self, run_id: str, kind: str, detail: str = "") -> asyncio.Future[None]:
+        """As `mark`, for a caller that goes on meanwhile: the future ends when it would return."""
         mark = Mark(kind)
         if not self._ledger.is_open(run_id) and run_id not in self._pending:
             log.debug("inbox journal: mark %s for %s, which is not open", kind, run_id)
-            return
+            ignored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            ignored.set_result(None)
+            return ignored
         record = mark_record(
             self._ledger.next_seq(), self._world.clock.now_ms(), run_id, mark, detail
         )
-        await self._writer.put(_Item(record, mark=(run_id, mark)))
+        return self._writer.submit(_Item(record, mark=(run_id, mark)))
 
     async def sync(self) -> None:
         """Have every mark so far survive a power cut: before a run's first side effect, or a

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
 
 
 class JournalPort(Protocol):
-    """Both return once durable and raise StateDiskError."""
+    """All return (`mark_soon`: its future ends) once durable and raise StateDiskError."""
 
     async def accept(self, message: InboundMessage) -> Accepted: ...
     async def mark(self, run_id: str, kind: str, detail: str = "") -> None: ...
+    def mark_soon(self, run_id: str, kind: str, detail: str = "") -> asyncio.Future[None]: ...
     async def sync(self) -> None: ...
 
 

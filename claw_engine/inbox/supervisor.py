@@ -154,7 +154,7 @@ class Supervisor:
         return replace(first, text=text, thinking=thinking, extra=extra)
 
     def _mark_started(self, case: Case, entry: Entry) -> None:
-        mark = asyncio.ensure_future(self._deps.journal.mark(entry.id, Mark.STARTED.value))
+        mark = self._deps.journal.mark_soon(entry.id, Mark.STARTED.value)
         mark.add_done_callback(_look)
         case.marks.append(mark)
 
@@ -202,7 +202,8 @@ class Supervisor:
             if len(ids) == 1:
                 await journal.mark(ids[0], result.status, detail)
             else:
-                await asyncio.gather(*(journal.mark(id_, result.status, detail) for id_ in ids))
+                marks = [journal.mark_soon(id_, result.status, detail) for id_ in ids]
+                await asyncio.gather(*marks)
             if case.execution is not None:
                 now = self._deps.world.clock.now_ms()
                 await self._deps.sessions.update(

@@ -92,7 +92,7 @@ def script(request: Request) -> tuple[Step, ...]:
 
 
 def _newest_user(turns: tuple[Turn, ...]) -> int:
-    return max((i for i, turn in enumerate(turns) if turn.role == "user"), default=-1)
+    return next((i for i in range(len(turns) - 1, -1, -1) if turns[i].role == "user"), -1)
 
 
 def _user_text(turn: Turn) -> str:

@@ -43,8 +43,17 @@ class Fitted(Struct, frozen=True):
 def fit(turns: Sequence[Turn], window: int, fixed_chars: int = 0, fixed_tokens: int = 0) -> Fitted:
     """Fits `turns` beside system prompt and tools (`fixed_*`) into `window` tokens."""
     out, truncated = _truncate(turns, window)
-    out, cleared = _clear(out, window, fixed_chars)
-    out, left_out = _leave_out(out, window, fixed_tokens)
+    chars = results = 0
+    for turn in out:
+        size = _chars(turn)
+        chars += size
+        if turn.role == "tool":
+            results += size
+    out, cleared = _clear(out, window, fixed_chars + chars + (RESULT_WEIGHT - 1) * results)
+    # Tokens never outnumber UTF-8 bytes and rarely exceed characters: skip the exact sum if safe.
+    left_out = 0
+    if cleared or fixed_tokens + chars > window * HARD_SHARE:
+        out, left_out = _leave_out(out, window, fixed_tokens)
     return Fitted(out, truncated, cleared, left_out)
 
 
@@ -72,9 +81,9 @@ def _truncate(turns: Sequence[Turn], window: int) -> tuple[list[Turn], int]:
     return out, count
 
 
-def _clear(turns: list[Turn], window: int, fixed_chars: int) -> tuple[list[Turn], int]:
+def _clear(turns: list[Turn], window: int, weight: int) -> tuple[list[Turn], int]:
     budget = max(FLOOR_CHARS, int(window * CHARS_PER_TOKEN * BUDGET_SHARE))
-    excess = fixed_chars + sum(map(_weight, turns)) - budget
+    excess = weight - budget
     count = 0
     for i, turn in enumerate(turns):
         if excess <= 0:
@@ -88,9 +97,6 @@ def _clear(turns: list[Turn], window: int, fixed_chars: int) -> tuple[list[Turn]
 
 
 def _leave_out(turns: list[Turn], window: int, fixed_tokens: int) -> tuple[list[Turn], int]:
-    # Tokens never outnumber UTF-8 bytes and rarely exceed characters: skip the exact sum if safe.
-    if fixed_tokens + sum(map(_chars, turns)) <= window * HARD_SHARE:
-        return turns, 0
     sizes = list(map(_tokens, turns))
     total = fixed_tokens + sum(sizes)
     if total <= window * HARD_SHARE:

@@ -71,11 +71,23 @@ class TurnCache:
         self._known[id(message)] = (message, turn)
         return turn
 
+    def turns(self, messages: Sequence[Stored]) -> list[Turn]:
+        """See `turns_of`; nearly all of a talk is known, and looked up without a call."""
+        out: list[Turn] = []
+        for stored in messages:
+            message = stored.message
+            known = self._known.get(id(message))
+            turn = known[1] if known is not None else self.turn(stored.entry_id, message)
+            if turn is not None:
+                out.append(turn)
+        return out
+
 
 def turns_of(messages: Sequence[Stored], cache: TurnCache | None = None) -> list[Turn]:
     """One turn per message, in order; messages without anything to say give none."""
-    make = cache.turn if cache is not None else turn_of
-    turns = (make(m.entry_id, m.message) for m in messages)
+    if cache is not None:
+        return cache.turns(messages)
+    turns = (turn_of(m.entry_id, m.message) for m in messages)
     return [turn for turn in turns if turn is not None]
 
 

@@ -23,7 +23,25 @@ def repair(turns: Sequence[Turn]) -> tuple[Turn, ...]:
     call in call order, missing ones are stood in for by an error, orphans and duplicates go.
     Empty turns go; neighbours of one speaker are merged.
     """
+    if _sound(turns):
+        return tuple(turns)
     return tuple(_merge(_pair([turn for turn in turns if _says_something(turn)])))
+
+
+def _sound(turns: Sequence[Turn]) -> bool:
+    """Whether a talk of words alone needs nothing: the common one, before every call."""
+    last = ""
+    for turn in turns:
+        role = turn.role
+        if role == last or role == "tool" or turn.tool_calls:
+            return False
+        last = role
+        for part in turn.parts:
+            if part.text and not part.text.isspace():
+                break
+        else:
+            return False
+    return True
 
 
 def _says_something(turn: Turn) -> bool:

@@ -5,7 +5,7 @@ Byte counts come from the spans of the encoded body, so they are what really cro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from claw_engine.agent.context.tokens import estimate
 from claw_engine.models.base import Encoded, Piece
@@ -43,6 +43,18 @@ class SizeBook:
             known = self._rows[id(piece)] = (piece, *self._count(piece))
         return known[1], known[2]
 
+    def all_rows(self, pieces: Iterable[Piece]) -> tuple[list[Row], int]:
+        """`rows` of many, in order; nearly all pieces of a talk are known."""
+        out: list[Row] = []
+        total = 0
+        for piece in pieces:
+            if piece.parts:
+                known = self._rows.get(id(piece))
+                found, tokens = (known[1], known[2]) if known is not None else self.rows(piece)
+                out += found
+                total += tokens
+        return out, total
+
     def _count(self, piece: Piece) -> tuple[list[Row], int]:
         sizes: dict[str | None, int] = {}
         for span in piece.spans:
@@ -63,14 +75,7 @@ class SizeBook:
 def rows(encoded: Encoded, book: SizeBook) -> tuple[list[Row], int]:
     """One row a part that is in the body, in wire order: id, kind, name, source, bytes, tokens
     (estimated); and the tokens of all parts."""
-    out: list[Row] = []
-    total = 0
-    for piece in encoded.pieces:
-        if piece.parts:
-            found, tokens = book.rows(piece)
-            out += found
-            total += tokens
-    return out, total
+    return book.all_rows(encoded.pieces)
 
 
 def size_changes(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:

@@ -31,7 +31,8 @@ MAX_READ_BYTES = 2 * 1024 * 1024
 HEAD_SHARE, TAIL_SHARE = 0.7, 0.2
 MIN_BUDGET_CHARS = 64
 
-_Identity = tuple[str, int, int, int, int]
+_Identity = tuple[int, int, int, int]
+"""Device, inode, size and mtime (ns)."""
 
 
 class WorkspaceFile(Struct, frozen=True):
@@ -58,27 +59,32 @@ class Workspace:
     def __init__(self, disk: Disk, root: Path) -> None:
         self._disk = disk
         self.root = root
+        self._paths = tuple((name, root / name) for name in (*EXPECTED, BOOTSTRAP, *MEMORY))
         self._texts: dict[Path, tuple[_Identity, str]] = {}
+        self._seen: list[_Identity | None] = []
         self._last: tuple[WorkspaceFile, ...] = ()
 
     def load(self) -> tuple[WorkspaceFile, ...]:
         """All files in prompt order (blocking; call it on the disk executor)."""
+        identities = [self._identity(path) for _, path in self._paths]
+        if identities == self._seen:
+            return self._last
         found: list[WorkspaceFile] = []
-        seen: set[str] = set()
-        real_root = os.path.realpath(self.root)
-        for name in (*EXPECTED, BOOTSTRAP, *MEMORY):
-            path = self.root / name
-            identity = self._identity(path, real_root)
+        seen: set[tuple[int, int]] = set()
+        unread = False
+        for (name, path), identity in zip(self._paths, identities, strict=True):
             text = self._read(path, identity)
+            unread = unread or (text is None and identity is not None)
             if text is None and name in OPTIONAL:
                 continue
-            real = identity[0] if identity is not None else str(path)
-            if real not in seen:
-                seen.add(real)
+            if identity is None or identity[:2] not in seen:
                 found.append(WorkspaceFile(name, path, text))
+            if identity is not None:
+                seen.add(identity[:2])
         files = tuple(found)
         if files != self._last:
             self._last = files
+        self._seen = [] if unread else identities  # what could not be read is tried again
         return self._last
 
     def _read(self, path: Path, identity: _Identity | None) -> str | None:
@@ -96,21 +102,20 @@ class Workspace:
         self._texts[path] = (identity, text)
         return text
 
-    def _identity(self, path: Path, real_root: str) -> _Identity | None:
+    def _identity(self, path: Path) -> _Identity | None:
         """Identity of a regular file of this workspace; None for links that lead elsewhere."""
         try:
-            facts = self._disk.stat(path)
+            facts = self._disk.lstat(path)
+            if stat.S_ISLNK(facts.st_mode):
+                if not contains(self.root, path):
+                    return None
+                facts = self._disk.stat(path)
         except OSError:
             return None
         # A second hard link may live outside the workspace, so it counts as an escape too.
         if not stat.S_ISREG(facts.st_mode) or facts.st_nlink > 1:
             return None
-        real = f"{real_root}/{path.name}"
-        if path.is_symlink():
-            if not contains(self.root, path):
-                return None
-            real = os.path.realpath(path)
-        return (real, facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns)
+        return (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns)
 
 
 def files_for(session_key: str, files: tuple[WorkspaceFile, ...]) -> tuple[WorkspaceFile, ...]:

@@ -73,6 +73,15 @@ class TurnMemo:
             known = _keep(self._known, self._limit, turn, piece)
         return known[1]
 
+    def turns(self, turns: Iterable[Turn]) -> list[Piece]:
+        """All messages, a comma behind each; nearly all of a talk is known."""
+        out: list[Piece] = []
+        for turn in turns:
+            known = self._known.get(id(turn))
+            out.append(known[1] if known is not None else self.turn(turn))
+            out.append(_COMMA)
+        return out
+
     def system(self, parts: tuple[Part, ...]) -> Piece:
         """The system message, which is one object while nothing changed."""
         known = self._fixed.get(id(parts))
@@ -130,8 +139,7 @@ def encode(
     pieces = [Piece(_bytes(head))]
     if request.system:
         pieces += (memo.system(request.system), _COMMA)
-    for turn in request.turns:
-        pieces += (memo.turn(turn), _COMMA)
+    pieces += memo.turns(request.turns)
     if len(pieces) > 1:
         pieces.pop()  # the comma after the last message
     middle = '],"stream":true,"stream_options":{"include_usage":true}'
