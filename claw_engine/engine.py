@@ -59,6 +59,8 @@ class Engine:
 
     With `listen` it opens the network port: `port`, else as configured. With `restarts` there is
     somebody who starts the next engine when this one ends for a restart (`restarting`).
+    What is only done ahead of need (serving the port that was taken, the first call's client,
+    the watch on files) waits for `begin`, if there is one: a console paints its first frame first.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Engine:
         listen: bool = False,
         port: int | None = None,
         restarts: Restarts | None = None,
+        begin: asyncio.Event | None = None,
     ) -> None:
         self.state = StateDir(state_dir.absolute())
         self.env = dict(os.environ if env is None else env)
@@ -90,6 +93,9 @@ class Engine:
         self._started_ms = self._world.clock.now_ms()
         self._stopping = asyncio.Event()
         self._idle_wanted = asyncio.Event()
+        self.begin = begin or asyncio.Event()
+        if begin is None:
+            self.begin.set()
         self._watchdog = LoopWatchdog()
         self._close = contextlib.AsyncExitStack()
         self._opening = False
@@ -144,6 +150,7 @@ class Engine:
             self.board,
             self.apply,
             needed=self._mode == "headless",
+            begin=self.begin,
         )
         self.reloading = Reloading(self)
         self._rooms.probes.add("gateway", self._look_at_gateway)

@@ -45,6 +45,7 @@ class Host(Protocol):
 
     board: NoticeBoard
     reloading: Reloading
+    begin: asyncio.Event
 
     @property
     def world(self) -> World: ...
@@ -97,6 +98,7 @@ class Housekeeping:
     # ── hot reload ──────────────────────────────────────────────────────────────────────────
 
     async def _reload(self) -> None:
+        await self._host.begin.wait()
         # Off the start path, and before the first look: seeding the workspace is no change.
         await self._host.tell_note()
         await self._host.warm_up()

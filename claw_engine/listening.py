@@ -28,7 +28,8 @@ TOKEN_PATH = ("gateway", "auth", "token")
 class Listening:
     """Use: `bind(named)`, `start()`, …, `await stop()`.
 
-    `apply` puts a changed configuration in force. `needed`: no engine without the port.
+    `apply` puts a changed configuration in force. `needed`: no engine without the port. Serving
+    waits for `begin`; clients that come before it wait in the backlog.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Listening:
         apply: Callable[[Settings], None],
         *,
         needed: bool,
+        begin: asyncio.Event,
     ) -> None:
         self._apply = apply
         self._world = world
@@ -47,6 +49,7 @@ class Listening:
         self._config = config
         self._board = board
         self._needed = needed
+        self._begin = begin
         self._task: asyncio.Task[None] | None = None
 
     def bind(self, named: int | None) -> int | None:
@@ -78,6 +81,7 @@ class Listening:
 
     async def _serve(self) -> None:
         try:
+            await self._begin.wait()
             await self._make_token()
             await self._port.serve()
         except ClawError as error:

@@ -25,7 +25,6 @@ from claw_tui.screens.page import Page
 from claw_tui.store.notices import Notice
 from claw_tui.store.store import Pane, Store
 from claw_tui.themes import DEFAULT_ANSI, DEFAULT_DARK
-from claw_tui.widgets.card import CardKeys
 from claw_tui.widgets.host import UiClock
 from claw_tui.widgets.ink import Ink
 
@@ -37,6 +36,9 @@ if TYPE_CHECKING:
 
 PULL_SECONDS = 0.05
 """The store is pulled at most this often (20 Hz; design: painting budget)."""
+SETTLE_SECONDS = 0.25
+"""From the first frame until what it did not need is loaded: the second one, with what the engine
+answered, comes in between."""
 TOAST_SECONDS = 5.0
 """How long a word in passing stays on the toast line."""
 SMALLEST = (60, 16)
@@ -86,10 +88,13 @@ class ClawApp(Actions):
         clock: UiClock | None = None,
         mouse_motion: bool = False,
         ascii_only: bool = False,
+        on_settled: Callable[[], None] = lambda: None,
     ) -> None:
         self.clock = clock or SystemClock()
         self.store = Store()
         self.refusal = ""
+        self._on_settled = on_settled
+        self._restyled = 0
         self.ink = Ink({}, dark=True, ansi=False)
         self._pull_timer: asyncio.TimerHandle | None = None
         self._last_pull = float("-inf")
@@ -129,9 +134,16 @@ class ClawApp(Actions):
         """Not when the application mounts: Textual would parse and apply everything twice."""
         first, self._first_theme = self._first_theme, ""
         if first != self.theme:
+            self._restyled += 1
             super().refresh_css(animate=animate)
 
+    @property
+    def rules_serial(self) -> tuple[int, int]:
+        files = sum(not source.is_defaults for source in self.stylesheet.source.values())
+        return self._restyled, files
+
     def get_default_screen(self) -> Screen[None]:
+        self.main.fit(self.size.width)
         return self.main
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -151,6 +163,9 @@ class ClawApp(Actions):
         self.store.mark(*Pane)
         self.go(self.link.run)
         self.call_after_refresh(_collect_garbage)
+
+    def first_frame(self) -> None:
+        asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._on_settled)
 
     async def on_unmount(self) -> None:
         self.store.wake = lambda: None
@@ -279,7 +294,8 @@ class ClawApp(Actions):
     def _show_armed(self) -> None:
         if not self._screen_stack:  # the timer outlived the last screen: we are leaving
             return
-        from claw_tui.screens.ask import ArmedPage
+        from claw_tui.screens.ask import ArmedPage  # lazily: not before there is a card
+        from claw_tui.widgets.card import CardKeys
 
         if isinstance(self.screen, ArmedPage):
             self.screen.show()

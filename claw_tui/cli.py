@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from claw_engine.client.base import Client
     from claw_engine.engine import Engine
     from claw_tui.app import ClawApp
+
+FIRST_FRAME_S = 5.0
+"""What waits for the first frame waits no longer."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -107,10 +110,13 @@ async def run(where: Path, theme: str, *, title: bool) -> int:
     except NoEngine:
         from claw_engine.engine import Engine
 
-        async with Engine(where, mode="embedded", listen=True) as engine:
+        settled = asyncio.Event()
+        async with Engine(where, mode="embedded", listen=True, begin=settled) as engine:
             client = engine.local_client()
             await client.connect()
-            code, ending = await show(client, theme, title=title, logs=engine_log(where))
+            code, ending = await show(
+                client, theme, title=title, logs=engine_log(where), settled=settled.set
+            )
             await after_console(engine, ending)
             return code
     return (await show(remote, theme, title=title, logs=own_log(where)))[0]
@@ -139,12 +145,22 @@ def _forget(url: str | None) -> int:
 
 
 async def show(
-    client: Client, theme: str, *, title: bool, logs: AbstractContextManager[Path]
+    client: Client,
+    theme: str,
+    *,
+    title: bool,
+    logs: AbstractContextManager[Path],
+    settled: Callable[[], None] = lambda: None,
 ) -> tuple[int, str]:
     """Run the console to its end: exit code, and `headless`, `lost` or `stop`.
 
-    `logs` is entered only to tell of a crash, and names the file that will hold it.
+    `logs` is entered only to tell of a crash, and names the file that will hold it. `settled` is
+    called when the first screen stands, or some seconds after the start when there was none: a
+    terminal that nobody reads keeps nobody waiting.
     """
+    from claw_tui.lean import load_textual
+
+    load_textual()  # before anything of ours imports it
     from claw_tui.app import ClawApp
     from claw_tui.terminal.detect import detect
     from claw_tui.terminal.signals import leaving_signals
@@ -156,7 +172,9 @@ async def show(
         theme=theme or (DEFAULT_ANSI if facts.wants_ansi_theme else ""),
         mouse_motion=not facts.ssh,
         ascii_only=not facts.utf8,
+        on_settled=settled,
     )
+    asyncio.get_running_loop().call_later(FIRST_FRAME_S, settled)
     got: list[signal.Signals] = []
 
     def leave(number: signal.Signals) -> None:

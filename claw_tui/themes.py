@@ -30,16 +30,79 @@ def theme_dirs() -> list[Path]:
 
 def load_theme(path: Path) -> Theme:
     """Read one file. Raises ThemeError."""
-    import yaml  # start-up: only when a theme is read
+    try:
+        words = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ThemeError(f"{path.name}: {error}") from error
+    raw = read_plain(words)
+    return check_theme(_read_yaml(words, path.name) if raw is None else raw, path.name)
+
+
+def _read_yaml(words: str, source: str) -> dict[object, object]:
+    import yaml  # start-up: only for a file that `read_plain` leaves to it
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        raw = yaml.load(path.read_text("utf-8"), loader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ThemeError(f"{path.name}: {str(error).splitlines()[0]}") from error
+        raw = yaml.load(words, loader)
+    except yaml.YAMLError as error:
+        raise ThemeError(f"{source}: {str(error).splitlines()[0]}") from error
     if not isinstance(raw, dict):
-        raise ThemeError(f"{path.name}: not a mapping")
-    return check_theme(raw, path.name)
+        raise ThemeError(f"{source}: not a mapping")
+    return raw
+
+
+def read_plain(words: str) -> dict[object, object] | None:
+    """What YAML reads in a file of `name: value` lines, with more of them two columns in under a
+    name that has none; None where it might read something else. Our own themes are written so:
+    loading YAML costs a start more than all it reads."""
+    out: dict[object, object] = {}
+    inner: dict[object, object] | None = None
+    for line in words.removesuffix("\n").split("\n"):
+        row = line
+        if not row.isprintable():
+            return None
+        if not row or row.startswith("#"):
+            continue
+        place: dict[object, object] | None = out
+        if row.startswith("  "):
+            row, place = row[2:], inner
+        elif inner == {}:  # a name without a value: YAML says null
+            return None
+        else:
+            inner = None
+        name, colon, said = row.partition(":")
+        if place is None or not colon or not _is_word(name):
+            return None
+        if said == "" and place is out:
+            inner = {}
+            out[name] = inner
+            continue
+        value = _plain_value(said[1:]) if said.startswith(" ") else None
+        if value is None:
+            return None
+        place[name] = value
+    return None if inner == {} or not out else out
+
+
+_YAML_WORDS = ("true", "false", "yes", "no", "on", "off", "null")
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz")
+
+
+def _is_word(said: str) -> bool:
+    return (
+        said[:1] in _LETTERS
+        and said not in _YAML_WORDS
+        and _LETTERS.issuperset(said.replace("-", "").replace("_", ""))
+    )
+
+
+def _plain_value(said: str) -> str | bool | None:
+    if said in ("true", "false"):
+        return said == "true"
+    if _is_word(said):
+        return said
+    quoted = len(said) > 1 and said[0] == said[-1] == '"'
+    return said[1:-1] if quoted and not set(said[1:-1]) & {'"', "\\"} else None
 
 
 def check_theme(raw: dict[object, object], source: str) -> Theme:

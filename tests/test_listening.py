@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import os
@@ -106,3 +107,21 @@ async def test_a_token_that_cannot_be_stored_is_said_and_nobody_comes_in(tmp_pat
 async def test_the_lock_names_the_port(tmp_path: Path) -> None:
     async with engine(tmp_path) as running:
         assert json.loads((tmp_path / "gateway.lock").read_text())["port"] == running.port
+
+
+async def test_what_is_done_ahead_waits_for_the_first_frame(tmp_path: Path) -> None:
+    begin = asyncio.Event()
+    async with engine(tmp_path, mode="embedded", begin=begin) as running:
+        client = running.local_client(strict=True)
+        await client.connect()
+        assert (await client.call("health"))["ok"]
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+        assert running.settings().gateway.auth.token is None
+        assert not (tmp_path / "workspace").exists()
+        begin.set()
+        assert (await reader.read()).startswith(b"HTTP/1.1 200")  # it waited in the backlog
+        assert running.settings().gateway.auth.token
+        writer.close()
+        await client.close()

@@ -9,7 +9,7 @@ from typing import Protocol, cast
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
-from textual.events import Resize
+from textual.events import Resize, ScreenResume
 from textual.message import Message
 
 from claw_tui.armed import Gatekeeper
@@ -21,7 +21,7 @@ from claw_tui.store.sanitize import line
 from claw_tui.store.store import Pane
 from claw_tui.store.words import countdown
 from claw_tui.widgets.bars import Banner, HintBar, StatusBar, ToastBar
-from claw_tui.widgets.card import ArmedLines, CardKeys, Lines
+from claw_tui.widgets.card import ArmedLines, CardKeys
 from claw_tui.widgets.cardpaint import (
     card_title,
     command_lines,
@@ -31,7 +31,7 @@ from claw_tui.widgets.cardpaint import (
 )
 from claw_tui.widgets.cells import clip, spans, wrap
 from claw_tui.widgets.host import host
-from claw_tui.widgets.lineview import set_title
+from claw_tui.widgets.lineview import Lines, set_title
 from claw_tui.widgets.queue import HistoryList, QueueList
 from claw_tui.widgets.rowlist import RowList
 
@@ -257,7 +257,7 @@ class ApprovalsScreen(ListedSections):
     def on_resize(self, event: Resize) -> None:
         self.call_after_refresh(host(self).store.mark, Pane.APPROVALS)
 
-    def on_screen_resume(self) -> None:
+    def on_screen_resume(self, event: ScreenResume) -> None:
         self.keeper.disarm()
         if self.is_mounted and self.size == self.app.size:
             # The first frame is the whole page, not an old one and then a new one.

@@ -20,10 +20,10 @@ from claw_tui.keymap import VIEWS, bindings
 from claw_tui.screens.page import Page
 from claw_tui.store.sanitize import line
 from claw_tui.widgets.bars import Banner, HintBar, StatusBar
-from claw_tui.widgets.card import ArmedLines, HasKeeper, Lines
+from claw_tui.widgets.card import ArmedLines, HasKeeper
 from claw_tui.widgets.cells import Span, clip, spans, wrap
 from claw_tui.widgets.host import host
-from claw_tui.widgets.lineview import set_title
+from claw_tui.widgets.lineview import Lines, set_title
 
 LONGEST = 2000
 """Characters a one-line prompt takes."""

@@ -13,11 +13,10 @@ from textual.strip import Strip
 from claw_tui.keymap import KEYS, VIEWS
 from claw_tui.store.cmdline import VERBS
 from claw_tui.store.sanitize import line
-from claw_tui.widgets.card import Lines
 from claw_tui.widgets.cells import spans, wrap
 from claw_tui.widgets.host import host
 from claw_tui.widgets.ink import Ink
-from claw_tui.widgets.lineview import set_title
+from claw_tui.widgets.lineview import Lines, set_title
 
 GROUPS = (
     ("Everywhere", ("any",)),

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from textual.app import ComposeResult
-from textual.events import Resize
+from textual.events import Resize, ScreenResume
 from textual.strip import Strip
 
 from claw_tui.keymap import bindings
 from claw_tui.screens.page import Page
 from claw_tui.store.store import Pane
 from claw_tui.widgets.bars import Banner, HintBar, StatusBar, ToastBar
-from claw_tui.widgets.card import Lines
 from claw_tui.widgets.host import host
-from claw_tui.widgets.lineview import set_title
+from claw_tui.widgets.lineview import Lines, set_title
 from claw_tui.widgets.rowlist import Row, RowList
 
 LISTED = 6
@@ -80,7 +79,7 @@ class ListPage(Page):
     def on_resize(self, event: Resize) -> None:
         self.call_after_refresh(self.show)
 
-    def on_screen_resume(self) -> None:
+    def on_screen_resume(self, event: ScreenResume) -> None:
         host(self).store.mark(Pane.RUNS)
 
     # ── keys ────────────────────────────────────────────────────────────────────────────────

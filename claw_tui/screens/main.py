@@ -21,10 +21,11 @@ from claw_tui.widgets.waiting import WaitingStrip
 
 PANES = ("sessions", "conversation", "rail")
 WIDE_COLUMNS = 100
+NARROW, WIDE = "-narrow", "-wide"
 
 
 class MainScreen(Page):
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE_COLUMNS, "-wide")]  # noqa: RUF012 - Textual's
+    HORIZONTAL_BREAKPOINTS = [(0, NARROW), (WIDE_COLUMNS, WIDE)]  # noqa: RUF012 - Textual's
     BINDINGS = bindings("type", "pane")
 
     def __init__(self) -> None:
@@ -35,6 +36,11 @@ class MainScreen(Page):
         self._stale: set[Pane] = set(Pane)
         self._started = False
         """Whether the composer has had the keys; before that the first frame says TYPE too."""
+
+    def fit(self, columns: int) -> None:
+        """Before it is mounted: Textual would see at its first resize only, and style and lay
+        out everything again."""
+        self.add_class(WIDE if columns >= WIDE_COLUMNS else NARROW, update=False)
 
     def compose(self) -> ComposeResult:
         yield StatusBar()

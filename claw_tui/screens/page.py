@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from textual.events import ScreenResume
 from textual.screen import Screen
 
 from claw_tui.store.store import Pane
 from claw_tui.widgets.bars import Banner, HintBar, StatusBar
+from claw_tui.widgets.host import host
 
 
 class Page(Screen[None], inherit_bindings=False):
@@ -15,6 +17,19 @@ class Page(Screen[None], inherit_bindings=False):
     view = "1"
     mode = "NAV"
     """What the hint line takes as the mode; views with a text field override it."""
+    _styled: tuple[int, int] = (-1, -1)
+    """The rules its widgets were styled by."""
+
+    def on_mount(self) -> None:
+        self._styled = host(self).rules_serial
+
+    def on_screen_resume(self, event: ScreenResume) -> None:
+        """Textual styles every widget of a screen that comes to the front: not when they were
+        styled by the same rules already."""
+        serial = host(self).rules_serial
+        if serial == self._styled:
+            event.refresh_styles = False
+        self._styled = serial
 
     @property
     def pane_name(self) -> str:

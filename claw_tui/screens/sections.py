@@ -6,9 +6,8 @@ from __future__ import annotations
 from textual.strip import Strip
 
 from claw_tui.screens.page import Page
-from claw_tui.widgets.card import Lines
 from claw_tui.widgets.host import host
-from claw_tui.widgets.lineview import set_title
+from claw_tui.widgets.lineview import Lines, set_title
 from claw_tui.widgets.queue import HistoryList
 from claw_tui.widgets.rowlist import RowList
 from claw_tui.widgets.rules import decision_lines, rule_lines, rule_rows

@@ -46,6 +46,11 @@ class PaintingApp(App[ReturnT]):
             return
         super()._display(screen, renderable)
         self.gate.frame_handed_over()
+        if self.gate.frame_serial == 1:
+            self.first_frame()
+
+    def first_frame(self) -> None:
+        """The writer has the first frame."""
 
     @property
     def crash(self) -> BaseException | None:

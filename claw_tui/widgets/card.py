@@ -15,30 +15,11 @@ from claw_tui.store.approvals import Card
 from claw_tui.widgets.bars import Bar
 from claw_tui.widgets.cells import Span, spans
 from claw_tui.widgets.host import host
-from claw_tui.widgets.lineview import LineView
+from claw_tui.widgets.lineview import Lines
 
 
 class HasKeeper(Protocol):
     keeper: Gatekeeper
-
-
-class Lines(LineView, can_focus=False):
-    """Fixed lines handed in; as high as they are."""
-
-    DEFAULT_CSS = "Lines { height: auto; }"
-
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(id=name)
-        self.lines: list[Strip] = []
-
-    def show(self, lines: list[Strip]) -> None:
-        self.lines = lines
-        self.set_line_count(len(lines))
-        self.styles.height = max(1, len(lines))
-        self.refresh()
-
-    def draw(self, y: int) -> Strip:
-        return self.lines[y] if y < len(self.lines) else Strip.blank(0)
 
 
 class ArmedLines(Lines):

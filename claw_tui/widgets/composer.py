@@ -37,7 +37,6 @@ class Composer(TextArea):
             id=name,
             soft_wrap=True,
             show_line_numbers=False,
-            compact=True,
             highlight_cursor_line=False,
             tab_behavior="focus",
         )

@@ -24,6 +24,11 @@ class Host(Protocol):
     ink: Ink
     clock: UiClock
 
+    @property
+    def rules_serial(self) -> tuple[int, int]:
+        """Differs whenever other style rules hold than before."""
+        ...
+
     def facts(self) -> Facts: ...
 
     def refuse(self, why: str) -> None:

@@ -63,3 +63,22 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         elif bottom > offset + height:
             y = min(top, bottom - height)
             self.scroll_to(y=y, animate=False, force=True, immediate=at_once)
+
+
+class Lines(LineView, can_focus=False):
+    """Fixed lines handed in; as high as they are."""
+
+    DEFAULT_CSS = "Lines { height: auto; }"
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(id=name)
+        self.lines: list[Strip] = []
+
+    def show(self, lines: list[Strip]) -> None:
+        self.lines = lines
+        self.set_line_count(len(lines))
+        self.styles.height = max(1, len(lines))
+        self.refresh()
+
+    def draw(self, y: int) -> Strip:
+        return self.lines[y] if y < len(self.lines) else Strip.blank(0)

@@ -8,10 +8,10 @@ from textual.strip import Strip
 from claw_tui.store.sanitize import line
 from claw_tui.store.turns import Queued
 from claw_tui.store.words import clock, short_run
-from claw_tui.widgets.card import Lines
 from claw_tui.widgets.cells import Span, clip, row
 from claw_tui.widgets.host import host
 from claw_tui.widgets.ink import Ink
+from claw_tui.widgets.lineview import Lines
 
 MAX_LINES = 3
 

@@ -35,6 +35,31 @@ def test_importing_the_application_stays_small() -> None:
     assert sum(name.startswith("claw_") for name in modules) <= 64
 
 
+LEFT_OUT = """
+import sys
+from claw_tui.lean import LATER, load_textual
+load_textual()
+import textual.app
+from claw_tui.app import ClawApp
+from tests.tui.fake_client import FakeClient
+ClawApp(FakeClient())
+print([name for name in (*LATER, "yaml") if name in sys.modules])
+late = textual.app.CommandPalette
+from textual.command import CommandPalette
+assert late is not CommandPalette
+assert isinstance(CommandPalette(), late) and not isinstance(3, late)
+assert type(late()) is CommandPalette and late.BINDINGS is CommandPalette.BINDINGS
+assert not hasattr(late, "__no_such_name__")
+"""
+
+
+def test_a_start_leaves_textuals_palette_and_tables_out_until_they_are_used() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LEFT_OUT], capture_output=True, check=False, text=True
+    )
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
 @pytest.mark.parametrize(
     ("env", "tty", "word"),
     [

@@ -3,9 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
 from textual.color import Color
 
-from claw_tui.themes import ThemeError, load_all, load_theme, theme_dirs
+from claw_tui.themes import ThemeError, load_all, load_theme, read_plain, theme_dirs
 from claw_tui.widgets.ink import ROLES, Ink
 
 
@@ -81,3 +84,28 @@ def test_pens_have_no_background_and_fall_back_for_foreign_themes() -> None:
     for role in ROLES:
         assert ink(role, "b").bgcolor is None
     assert ink("claw").color is not None
+
+
+def test_our_files_are_read_without_yaml_as_yaml_reads_them() -> None:
+    for path in theme_dirs()[0].glob("*.yaml"):
+        assert read_plain(path.read_text()) == yaml.safe_load(path.read_text()) is not None
+
+
+NAMES = st.sampled_from(["name", "variables", "claw-a", "on", "x_y", "A", "'a'", "# said", "- a"])
+VALUES = st.sampled_from(
+    ["", " ", " x", ' "#fff"', ' "a" # b', ' "\\n"', " 'a'", " true", " no", " 1", " ~", " é",
+     ' "é"', "\tx", " x\r", ' "\x85"', " {}", " x y", "x", ' "', ' ""', " |", " &a"]
+)  # fmt: skip
+ROWS = st.builds("{}{}:{}".format, st.sampled_from(["", "", "  ", " ", "   "]), NAMES, VALUES)
+NOISE = st.sampled_from(["", " ", "# said", "---", "name", "\t"])
+FILES = st.lists(ROWS | ROWS | ROWS | NOISE, max_size=6).map("\n".join)
+
+
+@given(FILES)
+@example("variables:\n  a: x\n")
+@example('a: "\x7f"\n')
+@example("a: x\na: y\n")
+def test_what_is_read_without_yaml_is_what_yaml_reads(text: str) -> None:
+    found = read_plain(text)
+    if found is not None:
+        assert found == yaml.safe_load(text)
