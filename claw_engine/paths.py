@@ -118,6 +118,11 @@ class StateDir(Struct, frozen=True):
         return self.root / ("workspace" if agent_id == "main" else f"workspace-{agent_id}")
 
     @property
+    def skills_dir(self) -> Path:
+        """Skills that were installed for all agents."""
+        return self.root / "skills"
+
+    @property
     def devices_dir(self) -> Path:
         """Paired devices and those that ask to be."""
         return self.root / "devices"

@@ -55,14 +55,32 @@ class Seen(Struct, frozen=True, eq=False):
     skills: Skills | None = None
 
 
+class Place(Struct, frozen=True):
+    """A sandbox as the skills see it."""
+
+    box: Box
+
+    @property
+    def key(self) -> str:
+        box = self.box
+        return f"{box.key} {box.backend} {box.access} {box.workspace}"
+
+    def shows(self, path: str) -> str | None:
+        """The path of a file of this machine there; None = it cannot be read there."""
+        box = self.box
+        if box.backend is None or not (box.shows(path) or path.startswith(f"{box.workspace}/")):
+            return None
+        return box.inside(path)
+
+
 class Skills(Protocol):
     """The skills of one agent as they are on the disk."""
 
-    def of(self, box: Box | None) -> SkillList:
+    def of(self, place: Place | None) -> SkillList:
         """Those that can be read from there; the same object while nothing changed."""
         ...
 
-    def folders(self, box: Box | None) -> tuple[str, ...]:
+    def folders(self, place: Place | None) -> tuple[str, ...]:
         """The folders of these skills that lie outside the workspace."""
         ...
 
@@ -141,11 +159,12 @@ class Briefer:
             reasoning_tags=needs_reasoning_tags(ref.provider),
         )  # fmt: skip
         skills = seen.skills
+        place = Place(box) if box is not None else None
         prompt = await self._prompts.build(
             facts, speaker.session_key, chosen.limits, seen.files, chosen.workspace,
-            skills.of(box) if skills is not None else None,
+            skills.of(place) if skills is not None else None,
         )  # fmt: skip
-        readable = skills.folders(box) if skills is not None else ()
+        readable = skills.folders(place) if skills is not None else ()
         if self._host.docs and box is None:
             readable = (*readable, self._host.docs)
         return Briefing(prompt, tools, specs, standing, readable)

@@ -23,7 +23,6 @@ IDLE = frozenset(
         "agents.list.[].identity.name",
         "agents.list.[].identity.theme",
         "agents.list.[].model.fallbacks",
-        "agents.list.[].skills",
         "agents.list.[].subagents.allowAgents",
         "logging.consoleLevel",
         "logging.file",

@@ -35,6 +35,7 @@ from claw_engine.config.sections.logging import LoggingSettings
 from claw_engine.config.sections.messages import MessagesSettings
 from claw_engine.config.sections.models import ModelsSettings
 from claw_engine.config.sections.session import SessionSettings
+from claw_engine.config.sections.skills import SkillsSettings
 from claw_engine.config.sections.tools import ToolsSettings
 from claw_engine.config.settings import Sections, Settings, with_unusable
 from claw_engine.config.variables import Finding, Substitution, apply_env_block, substitute
@@ -74,6 +75,7 @@ SECTIONS: Mapping[str, type[Section]] = {
     "logging": LoggingSettings,
     "cron": CronSettings,
     "commands": CommandsSettings,
+    "skills": SkillsSettings,
 }
 """The top-level names that are read, and by what."""
 
@@ -194,6 +196,7 @@ class ConfigReader(Struct):
             logging=log,
             cron=sections.read("cron", CronSettings),
             commands=sections.read("commands", CommandsSettings),
+            skills=sections.read("skills", SkillsSettings),
             approvals=ApprovalsSettings(timeout_ms=claw.approval_timeout_ms),
             permission_mode=claw.permission_mode,
             resume=claw.resume,

@@ -28,6 +28,7 @@ from claw_engine.config.sections.logging import LoggingSettings
 from claw_engine.config.sections.messages import MessagesSettings
 from claw_engine.config.sections.models import ModelsSettings
 from claw_engine.config.sections.session import SessionSettings
+from claw_engine.config.sections.skills import SkillsSettings
 from claw_engine.config.sections.tools import ToolsSettings
 from claw_engine.config.variables import Finding
 from claw_engine.shapes import Faults, read
@@ -57,6 +58,7 @@ class Settings(Struct, frozen=True):
     logging: LoggingSettings = field(default_factory=LoggingSettings)
     cron: CronSettings = field(default_factory=CronSettings)
     commands: CommandsSettings = field(default_factory=CommandsSettings)
+    skills: SkillsSettings = field(default_factory=SkillsSettings)
     approvals: ApprovalsSettings = field(default_factory=ApprovalsSettings)
     permission_mode: PermissionMode = "guarded"
     resume: ResumePolicy = "ask"
