@@ -1,4 +1,4 @@
-"""Thin adapters for what OpenClaw's clients ask: agents, their files, commands, session edits.
+"""Thin adapters for what OpenClaw's clients ask: agents, their files, skills, commands, edits.
 
 Nothing is decided here but which files a client may see: those that prompts are made from.
 """
@@ -6,9 +6,10 @@ Nothing is decided here but which files a client may see: those that prompts are
 from __future__ import annotations
 
 import stat
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
+from claw_engine.config.load import ConfigStore, Reloaded
 from claw_engine.config.sections.agents import AgentEntry
 from claw_engine.config.settings import Settings
 from claw_engine.errors import InvalidRequest
@@ -20,6 +21,7 @@ from claw_engine.paths import StateDir, contains
 from claw_engine.sessions.keys import normalise_agent_id
 from claw_engine.sessions.routing import routes_of, workspace_of
 from claw_engine.sessions.store import Sessions
+from claw_engine.skills.shelf import SkillShelf
 from claw_engine.storage.errors import disk_error
 from claw_engine.world import World
 
@@ -193,6 +195,42 @@ class CommandsAdapter:
             for one in self._commands.all()
         ]
         return sorted((stop, *known), key=lambda row: row.name)
+
+
+class SkillsAdapter:
+    """The skills as the gateway's `SkillsPort`; `settle` follows a changed configuration."""
+
+    def __init__(
+        self, world: World, state: StateDir, shelf: SkillShelf, config: ConfigStore,
+        settle: Callable[[Reloaded, bool], None],
+    ) -> None:  # fmt: skip
+        self._world = world
+        self._state = state
+        self._shelf = shelf
+        self._config = config
+        self._settle = settle
+
+    async def status(self, agent_id: str | None) -> Mapping[str, object]:
+        from claw_engine.skills.status import status_row  # only for whoever asks
+
+        settings = self._config.settings
+        routes = routes_of(settings)
+        agent = normalise_agent_id(agent_id) if agent_id is not None else routes.default_agent
+        if agent not in (routes.default_agent, *routes.agents):
+            raise InvalidRequest(f'unknown agent id "{agent_id}"')
+        workspace = workspace_of(settings, self._state, agent)
+        skills = await self._world.disk.run(self._shelf.look, settings, agent, workspace)
+        listed = {part.name for part in skills.of(None).parts}
+        return {
+            "workspaceDir": str(workspace),
+            "managedSkillsDir": str(self._state.skills_dir),
+            "skills": [status_row(v, listed, settings.resolved) for v in skills.verdicts],
+        }
+
+    async def switch(self, skill_key: str, *, enabled: bool) -> Mapping[str, object]:
+        path = ("skills", "entries", skill_key, "enabled")
+        self._settle(await self._config.put(path, enabled), False)
+        return {"enabled": enabled}
 
 
 class EditsAdapter:

@@ -24,7 +24,12 @@ from claw_engine.approvals.modes import ModeSwitch, at_most
 from claw_engine.approvals.policy import PermissionMode
 from claw_engine.approvals.rulesfile import RulesFile
 from claw_engine.approvals.store import ExecApprovals
-from claw_engine.client_adapters import AgentsAdapter, CommandsAdapter, EditsAdapter
+from claw_engine.client_adapters import (
+    AgentsAdapter,
+    CommandsAdapter,
+    EditsAdapter,
+    SkillsAdapter,
+)
 from claw_engine.config.load import ConfigStore, Reloaded
 from claw_engine.config.settings import Settings
 from claw_engine.config_desk import ConfigDesk
@@ -55,6 +60,7 @@ from claw_engine.sessions.events import SessionBegun
 from claw_engine.sessions.maintenance import limits_of
 from claw_engine.sessions.routing import routes_of, workspace_of
 from claw_engine.sessions.store import Sessions
+from claw_engine.skills.shelf import SkillShelf
 from claw_engine.tool_calls import ToolCalls
 from claw_engine.tools.box_desk import BoxDesk
 from claw_engine.tools.exec.table import ProcessTable
@@ -115,6 +121,7 @@ class Rooms:
         world, publish = self._world, self._board.publish
         self.tools = ToolRegistry(default_tools(self.processes, self.keeper, self.boxes))
         self.hooks = ToolHooks(world.clock)
+        self.skills = SkillShelf(world.disk, world.clock, self._state.skills_dir)
         self.desk = ToolDesk(self.tools, self.tools.explain, self._answering)
         self.agent = AgentRuntime(
             AgentDeps(
@@ -124,6 +131,7 @@ class Rooms:
                 models=self.models,
                 tools=self.tools,
                 hooks=self.hooks,
+                skills=self.skills,
                 approvals=self.broker,
                 exec_approvals=self.exec_approvals,
                 abort=self.runs.abort,
@@ -180,6 +188,7 @@ class Rooms:
             agents=AgentsAdapter(world, self._state, self.settings),
             commands=CommandsAdapter(self.commands),
             edits=EditsAdapter(world, self._state, self.sessions, self.dispatcher.clear),
+            skills=SkillsAdapter(world, self._state, self.skills, self._config, settle),
             tools=ToolCalls(self.agent.deps, self.tools, self.settings, self.workspace),
         )
 

@@ -52,6 +52,7 @@ VERBS = {
     ("approvals", "rules"): "approvals_rules",
     ("approvals", "undo"): "approvals_rules",
     ("approvals", "explain"): "approvals_explain",
+    **{("skills", action): "skills" for action in ("", "list", "info", "enable", "disable")},
     ("tools", "list"): "tools",
     ("tools", "explain"): "tools",
     **{
@@ -174,6 +175,7 @@ def build_parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
     logs.add_argument("--limit", metavar="N", type=_lines, default=200, help="lines, 5000 at most")
 
     for name, words, fill in (
+        ("skills", "instructions the model may read: list, info, enable, disable", _skills),
         ("sessions", "conversations: list, show, reset, delete", _sessions),
         ("config", "the configuration: get, set, validate, file", _config),
         ("devices", "who may connect: list, approve, reject, rotate, revoke", _devices),
@@ -271,6 +273,18 @@ def _sessions(verb: argparse.ArgumentParser, common: argparse.ArgumentParser) ->
     delete = actions.add_parser("delete", parents=[common], help="take it off the list")
     delete.add_argument("key", metavar="KEY")
     delete.add_argument("--keep-transcript", action="store_true", help="leave the file in place")
+
+
+def _skills(verb: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    actions = verb.add_subparsers(dest="action", metavar="ACTION", prog="claw skills")
+    for name, words in (
+        ("list", "all, and why the model is not shown one"), ("info", "all of one"),
+        ("enable", "show it to the model"), ("disable", "do not"),
+    ):  # fmt: skip
+        one = actions.add_parser(name, parents=[common], help=words)
+        if name != "list":
+            one.add_argument("name", metavar="NAME")
+        one.add_argument("--agent", metavar="ID", help="whose; default: the first agent's")
 
 
 def _config(verb: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:

@@ -56,6 +56,18 @@ class AgentsPort(Protocol):
     async def write_file(self, agent_id: str, name: str, content: str) -> AgentFile: ...
 
 
+class SkillsPort(Protocol):
+    """The skills of an agent. Both raise ClawError."""
+
+    async def status(self, agent_id: str | None) -> Mapping[str, object]:
+        """The `skills.status` payload."""
+        ...
+
+    async def switch(self, skill_key: str, *, enabled: bool) -> Mapping[str, object]:
+        """Write it into the configuration; what stands there now."""
+        ...
+
+
 class CommandInfo(Struct, frozen=True):
     """A slash command; names with their slash."""
 

@@ -19,7 +19,7 @@ from claw_engine.approvals.policy import PermissionMode, Rule
 from claw_engine.approvals.rulesfile import Snapshot
 from claw_engine.errors import ClawError
 from claw_engine.events import Event, EventBus
-from claw_engine.gateway.client_ports import AgentsPort, CommandsPort, EditsPort
+from claw_engine.gateway.client_ports import AgentsPort, CommandsPort, EditsPort, SkillsPort
 from claw_engine.gateway.kept_rows import KeptRows
 from claw_engine.gateway.tool_port import ToolsPort
 from claw_engine.lanes import Lanes
@@ -392,6 +392,7 @@ class GatewayParts(Struct, frozen=True):
     agents: AgentsPort | None = None
     commands: CommandsPort | None = None
     edits: EditsPort | None = None
+    skills: SkillsPort | None = None
     config_file: ConfigFilePort | None = None
     logs: LogsPort | None = None
     kept: KeptRows = field(default_factory=KeptRows)

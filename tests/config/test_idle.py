@@ -40,7 +40,11 @@ def idle(config: Config, text: str) -> list[tuple[str, int]]:
             "{agents: {defaults: {heartbeat: {every: '1h'}}}}",
             ["agents.defaults.heartbeat"],
         ),
-        ("{agents: {list: [{id: 'a'}, {id: 'b', skills: []}]}}", ["agents.list[1].skills"]),
+        (
+            "{agents: {list: [{id: 'a', skills: []}, {id: 'b', agentDir: 'x'}]}}",
+            ["agents.list[1].agentDir"],
+        ),
+        ("{skills: {entries: {a: {enabled: false, env: {}}}}}", ["skills.entries.a.env"]),
         ("{models: {providers: {x: {authHeader: true}}}}", ["models.providers.x.authHeader"]),
         ("{logging: {level: 'info', consoleLevel: 'warn'}}", ["logging.consoleLevel"]),
         ("{logging: {redactSensitive: 'off'}}", ["logging.redactSensitive"]),

@@ -24,6 +24,7 @@ from claw_engine.gateway.methods import (
     sandbox,
     session_edits,
     sessions,
+    skills,
     standing,
     system,
     tools,
@@ -35,6 +36,7 @@ from claw_engine.gateway.table import Method, MethodTable
 _FAMILIES = (
     system, sessions, chat, agent, lanes, queue, approvals, standing, models, config, permission,
     engine, tools, sandbox, logs, following, history, session_edits, agents, commands, effective,
+    skills,
 )  # fmt: skip
 
 
