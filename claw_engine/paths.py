@@ -2,7 +2,7 @@
 
 Names and layout are OpenClaw 2026.2.26's; our own additions live in files and folders that it
 ignores: `claw.sock`, `door.key`, `gateway.lock`, `lanes.json`,
-`processes.json`, `inbox/`, `approvals/`.
+`processes.json`, `inbox/`, `approvals/`, `trace/`.
 """
 
 from __future__ import annotations
@@ -130,6 +130,11 @@ class StateDir(Struct, frozen=True):
     @property
     def logs_dir(self) -> Path:
         return self.root / "logs"
+
+    @property
+    def trace_db(self) -> Path:
+        """What runs did and said to models (ours)."""
+        return self.root / "trace" / "trace.db"
 
     def ensure(self) -> None:
         """Create the root (0700). Raises StateDirUnusable."""

@@ -7,14 +7,18 @@ the transport alone; nothing here reads a message to guess one (case CO-03).
 from __future__ import annotations
 
 import logging
+from typing import Literal
 
 from claw_engine.agent.collect import Collector
-from claw_engine.agent.ports import usage_json
+from claw_engine.agent.ports import Tracer, usage_json
 from claw_engine.agent.prompt.report import SizeBook, rows
 from claw_engine.agent.steps import Steps
-from claw_engine.models.base import Model, ModelError, ModelErrorKind, Request
-from claw_engine.protocol.trace import TraceKind
-from claw_engine.runs import RunState
+from claw_engine.models.base import Encoded, Model, ModelError, ModelErrorKind, Piece, Request
+from claw_engine.protocol.trace import CallCause, TraceKind
+from claw_engine.runs import Run, RunState
+from claw_engine.trace.bodies import Tokens
+from claw_engine.trace.ports import Call, CallEnd, PieceLike
+from claw_engine.trace.records import CallUsage
 from claw_engine.world import Clock
 
 log = logging.getLogger("claw.agent")
@@ -30,20 +34,27 @@ LONGEST_RETRY_AFTER_MS = 60_000
 class Asker:
     """Asks on behalf of one run; `current` is the answer that is arriving, for an abort."""
 
-    def __init__(self, model: Model, steps: Steps, clock: Clock, book: SizeBook) -> None:
+    def __init__(
+        self, model: Model, steps: Steps, clock: Clock, book: SizeBook, run: Run,
+        tracer: Tracer | None = None,
+    ) -> None:  # fmt: skip
         self._model = model
         self._steps = steps
         self._clock = clock
         self._book = book
+        self._run = run
+        self._tracer = tracer
         self._calls = 0
         self.call_id = ""
         self.current: Collector | None = None
 
-    async def ask(self, request: Request, cause: str) -> Collector:
+    async def ask(self, request: Request, cause: CallCause) -> Collector:
         """The complete answer. Raises ModelError when retries are used up or useless."""
         for attempt, delay in enumerate((*RETRY_DELAYS_MS, None), start=1):
             try:
-                return await self._once(request, cause if attempt == 1 else "retry")
+                return await self._once(
+                    request, cause if attempt == 1 else CallCause.RETRY, attempt
+                )
             except ModelError as error:
                 wait = delay if error.retry_after_ms is None else error.retry_after_ms
                 if delay is None or wait is None or not error.retryable:
@@ -58,22 +69,25 @@ class Asker:
                 await self._clock.sleep(wait / 1000)
         raise AssertionError("the last attempt returns or raises")
 
-    async def _once(self, request: Request, cause: str) -> Collector:
+    async def _once(self, request: Request, cause: CallCause, attempt: int) -> Collector:
+        # What led to it: the call before it in this run, for the first one the run's own parent.
+        parent = f"{self._run.id}/{self.call_id}" if self._calls else self._run.parent_id
         self._calls += 1
         call_id = self.call_id = f"call-{self._calls}"
-        self._steps.state(RunState.CONNECTING, cause)
+        self._steps.state(RunState.CONNECTING, cause.value)
         encoded = self._model.encode(request)
         parts, tokens = rows(encoded, self._book)
         self._steps.tell(
             TraceKind.CALL_STARTED,
             callId=call_id,
-            cause=cause,
+            cause=cause.value,
             model=request.model.name,
             parts=parts,
             bytes=len(encoded.body),
             tokens=tokens,
             estimated=True,
         )
+        self._trace(encoded, request, (call_id, cause, parent, attempt), tokens)
         watch = _Watch(self._clock)
         answer = self.current = Collector()
         error: ModelError | None = None
@@ -115,7 +129,45 @@ class Asker:
                 durationMs=watch.elapsed_ms(),
                 error={"kind": error.kind.value, "message": error.title} if error else None,
             )
+            self._trace_end(call_id, answer, ended, error, watch.ttft_ms)
         return answer
+
+    def _trace(
+        self, encoded: Encoded, request: Request,
+        made: tuple[str, CallCause, str | None, int], tokens: int,
+    ) -> None:  # fmt: skip
+        if self._tracer is None:
+            return
+        run, ref = self._run, request.model
+        call = Call(
+            run.id, run.session_key, run.agent_id, *made, ref.name, ref.provider, ref.api,
+            self._clock.now_ms(), tokens,
+        )  # fmt: skip
+        self._tracer.begin_call(call, encoded.body, encoded.pieces, self._sizes)
+
+    def _sizes(self, piece: PieceLike) -> Tokens:
+        assert isinstance(piece, Piece)
+        found, _ = self._book.rows(piece)
+        return {str(row["id"]): int(str(row["tokens"])) for row in found}
+
+    def _trace_end(
+        self, call_id: str, answer: Collector, ended: str, error: ModelError | None,
+        ttft_ms: int | None,
+    ) -> None:  # fmt: skip
+        if self._tracer is None:
+            return
+        usage = answer.usage
+        counted = usage and CallUsage(
+            usage.input, usage.output, usage.cache_read, usage.cache_write
+        )
+        status: Literal["ok", "error", "aborted"] = (
+            "error" if error is not None else "aborted" if ended == "aborted" else "ok"
+        )
+        end = CallEnd(
+            status, ended, self._clock.now_ms(), ttft_ms, answer.text, answer.reasoning,
+            answer.raw_calls(), counted or None, error=error.title if error is not None else None,
+        )  # fmt: skip
+        self._tracer.end_call(self._run.id, call_id, end)
 
 
 class _Watch:

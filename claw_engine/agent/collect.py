@@ -97,6 +97,13 @@ class Collector:
             blocks.append(TextBlock(text))
         return (*blocks, *calls)
 
+    def raw_calls(self) -> tuple[dict[str, str], ...]:
+        """The calls as they came, also incomplete ones: id, name and the arguments' text."""
+        return tuple(
+            {"id": call.id, "name": call.name, "arguments": "".join(call.arguments)}
+            for _, call in sorted(self._calls.items())
+        )
+
     def tool_calls(self, ids: Ids) -> tuple[ToolCallBlock, ...]:
         """The calls of a finished answer, with ids that differ from each other."""
         out: list[ToolCallBlock] = []

@@ -27,7 +27,7 @@ from claw_engine.errors import ClawError
 from claw_engine.messages import Block, ToolResultMessage, Usage
 from claw_engine.models.base import Request, Turn
 from claw_engine.parts import Part, PartKind
-from claw_engine.protocol.trace import TraceKind
+from claw_engine.protocol.trace import CallCause, TraceKind
 from claw_engine.runs import RunState
 from claw_engine.world import World
 
@@ -82,10 +82,11 @@ class Loop:
         self._round: list[Outcome] = []
         self._done: list[Outcome] = []
 
-    async def run(self, request: Request, turns: list[Turn], window: int) -> RunResult:
-        """The final answer. Raises ModelError, EmptyAnswer, what recording raises, and
+    async def run(
+        self, request: Request, turns: list[Turn], window: int, cause: CallCause = CallCause.TURN
+    ) -> RunResult:
+        """The final answer; `cause` is that of the first call. Raises ModelError, EmptyAnswer, what recording raises, and
         CancelledError; afterwards `leftovers` holds what is not in the transcript yet."""
-        cause = "turn"
         empty = 0
         self._steering.start()
         while True:
@@ -103,17 +104,17 @@ class Loop:
                 await self._tools.run(self._round, answer.text.strip(), self._asker.call_id)
                 turns += await self._keep_results()
                 turns += await self._steered()
-                cause, empty = "tool_round", 0
+                cause, empty = CallCause.TOOL_ROUND, 0
             elif answer.text.strip():
                 if self._steering.close():
                     return await self._final(answer)
                 # Somebody spoke while the answer came: it stands, and the talk goes on.
                 turns += await self._keep(answer, answer.stop_reason, ())
                 turns += await self._steered()
-                cause, empty = "steer", 0
+                cause, empty = CallCause.STEER, 0
             elif empty < EMPTY_RETRIES:
                 empty += 1
-                cause = "retry"
+                cause = CallCause.RETRY
                 reason = "tool call written as text" if answer.saw_markup else "empty answer"
                 self._steps.tell(TraceKind.RETRY, reason=reason, delayMs=0, attempt=empty + 1)
             else:

@@ -15,6 +15,8 @@ from claw_engine.errors import ClawError
 from claw_engine.messages import Message, Usage
 from claw_engine.models.base import Model, ModelRef, ToolSpec
 from claw_engine.tools.base import Tool
+from claw_engine.trace.bodies import Sizes
+from claw_engine.trace.ports import Call, CallEnd, PieceLike
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +45,18 @@ class Conversation(Protocol):
     def append_soon(self, *messages: Message) -> None: ...
     async def append_custom(self, custom_type: str, data: Mapping[str, object]) -> object: ...
     def customs(self, custom_type: str) -> Sequence[Mapping[str, object]]: ...
+
+
+class Tracer(Protocol):
+    """Takes down every call to a model. Neither method waits or raises."""
+
+    def begin_call(
+        self, call: Call, body: bytes, pieces: Sequence[PieceLike], sizes: Sizes
+    ) -> None:
+        """`body`, which `pieces` make, goes out now."""
+        ...
+
+    def end_call(self, run_id: str, call_id: str, end: CallEnd) -> None: ...
 
 
 class Claim(Protocol):

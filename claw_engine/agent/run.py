@@ -36,6 +36,7 @@ from claw_engine.agent.ports import (
     RunResult,
     StandingOf,
     ToolShelf,
+    Tracer,
     WorkspaceUnusable,
 )
 from claw_engine.agent.prompt.builder import PromptBuilder
@@ -59,7 +60,7 @@ from claw_engine.approvals.policy import PermissionMode
 from claw_engine.errors import ClawError
 from claw_engine.models.base import ModelError, ModelErrorKind, Request
 from claw_engine.paths import StateDir
-from claw_engine.protocol.trace import TraceKind
+from claw_engine.protocol.trace import FIRST_CAUSES, CallCause, TraceKind
 from claw_engine.runs import AbortReason, Run, RunState
 from claw_engine.storage.errors import StateDiskFull, disk_error
 from claw_engine.tools.base import ToolContext, guarded
@@ -113,6 +114,8 @@ class AgentDeps(Struct, frozen=True):
     hooks: Hooks | None = None
     """Looks at every tool call before and after."""
     skills: SkillSource | None = None
+    tracer: Tracer | None = None
+    """Takes down every call to a model."""
 
 
 class AgentRuntime:
@@ -268,7 +271,9 @@ class Execution:
             trusted_origin=self._message.source in TRUSTED_SOURCES and not self._outside,
         )
         parking = Parking(self._place, steps, stopwatch, claim)
-        asker = Asker(deps.models.model(ref), steps, self._clock, runtime.book)
+        asker = Asker(
+            deps.models.model(ref), steps, self._clock, runtime.book, run, deps.tracer
+        )
         rules = loop_rules(settings, run.agent_id)
         caller = Caller(run.agent_id, run.session_key, run.id)
         checks = CallChecks(caller, brief.tools, steps.notice, runtime.loops, rules, deps.hooks)
@@ -280,7 +285,10 @@ class Execution:
             asker, calls, recorder, steps, deps.world, runtime.book, runtime.fencer,
             self._before_tools, self.steering, run.id, chosen.timezone,
         )  # fmt: skip
-        return await self._loop.run(request, turns, self._window)
+        cause = FIRST_CAUSES.get(self._message.source, CallCause.TURN)
+        if extra.get(RESUMED_FIELD):
+            cause = CallCause.RESUME
+        return await self._loop.run(request, turns, self._window, cause)
 
     async def _enter(
         self, claim: Claim, settings: Settings, chosen: Options

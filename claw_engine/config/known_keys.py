@@ -109,7 +109,8 @@ browser.snapshotDefaults: mode
 browser.ssrfPolicy: allowPrivateNetwork allowedHostnames dangerouslyAllowPrivateNetwork
   hostnameAllowlist
 canvasHost: enabled liveReload port root
-claw: approvalTimeoutMs durability permissionMode resume
+claw: approvalTimeoutMs durability permissionMode resume trace
+claw.trace: enabled maxAgeDays maxMb
 commands: allowFrom bash bashForegroundMs config debug native nativeSkills ownerAllowFrom
   ownerDisplay ownerDisplaySecret restart text useAccessGroups
 cron: enabled maxConcurrentRuns runLog sessionRetention store webhook webhookToken

@@ -201,6 +201,7 @@ class ConfigReader(Struct):
             permission_mode=claw.permission_mode,
             resume=claw.resume,
             durability=claw.durability,
+            trace=claw.trace,
             raw=MappingProxyType(raw),
             resolved=MappingProxyType(resolved),
             env=MappingProxyType(dict(env)),

@@ -18,6 +18,7 @@ from claw_engine.config.sections.approvals import (
     Durability,
     PermissionMode,
     ResumePolicy,
+    TraceSettings,
 )
 from claw_engine.config.sections.base import Section
 from claw_engine.config.sections.bindings import BindingsSettings
@@ -63,6 +64,7 @@ class Settings(Struct, frozen=True):
     permission_mode: PermissionMode = "guarded"
     resume: ResumePolicy = "ask"
     durability: Durability = "power"
+    trace: TraceSettings = field(default_factory=TraceSettings)
     raw: Mapping[str, object] = field(default_factory=dict)
     resolved: Mapping[str, object] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)

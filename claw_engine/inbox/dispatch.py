@@ -277,6 +277,7 @@ class Dispatcher:
 
     def _emit(self, event: TraceEvent) -> None:
         self._live.record(event)
+        self._deps.record(event)
         self._deps.publish(event)
 
     def _means_stop(self, message: InboundMessage) -> bool:

@@ -13,6 +13,7 @@ from claw_engine.agent.run import AgentRuntime
 from claw_engine.events import Event
 from claw_engine.inbox.model import Accepted, InboundMessage
 from claw_engine.lanes import Lanes
+from claw_engine.protocol.trace import TraceEvent
 from claw_engine.runs import Runs
 from claw_engine.sessions.entry import SessionEntry
 from claw_engine.world import World
@@ -60,3 +61,5 @@ class DispatchDeps(Struct, frozen=True):
     agent: AgentRuntime
     approvals: ApprovalCanceller
     settings: Callable[[], Settings]
+    record: Callable[[TraceEvent], None] = lambda event: None
+    """Takes down every step of every run."""

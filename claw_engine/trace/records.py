@@ -118,12 +118,16 @@ class ToolRow(Record, frozen=True):
 
 
 class RunRow(Record, frozen=True):
-    """One run. `title` is the beginning of what was asked; `usage` sums all of its calls."""
+    """One run. `title` is the beginning of what was asked; `usage` sums all of its calls.
+
+    `answered_by`: another run answered this message with its own, so this one made no call.
+    """
 
     id: str
     session_key: str
     agent_id: str
     parent_id: str | None
+    answered_by: str | None
     source: str
     cause: str
     title: str

@@ -18,6 +18,14 @@ Durability = Literal["power", "process"]
 """What an acknowledged message survives: a power cut, or only the end of the process."""
 
 
+class TraceSettings(Section, frozen=True):
+    """What is kept of runs (docs/trace.md); age in days, size in MB."""
+
+    enabled: bool = True
+    max_age_days: Count = 30
+    max_mb: Count = 500
+
+
 class ClawSettings(Section, frozen=True):
     """The `claw` section: what this engine adds. Times in ms."""
 
@@ -25,6 +33,7 @@ class ClawSettings(Section, frozen=True):
     approval_timeout_ms: Count = DEFAULT_TIMEOUT_MS
     resume: ResumePolicy = "ask"
     durability: Durability = "power"
+    trace: TraceSettings = TraceSettings()
 
 
 class ApprovalsSettings(Section, frozen=True):
