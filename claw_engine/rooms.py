@@ -31,6 +31,7 @@ from claw_engine.client_adapters import (
     SkillsAdapter,
 )
 from claw_engine.config.load import ConfigStore, Reloaded
+from claw_engine.config.redact import Redactor
 from claw_engine.config.settings import Settings
 from claw_engine.config_desk import ConfigDesk
 from claw_engine.events import EventBus
@@ -68,6 +69,9 @@ from claw_engine.tools.hooks import ToolHooks
 from claw_engine.tools.policy.desk import Answering, ToolDesk
 from claw_engine.tools.registry import ToolRegistry, default_tools
 from claw_engine.tools.standing import Standings
+from claw_engine.trace.desk import TraceDesk
+from claw_engine.trace.recorder import Recorder
+from claw_engine.worker import Worker
 from claw_engine.world import World
 
 log = logging.getLogger("claw.engine")
@@ -114,6 +118,9 @@ class Rooms:
         self.probes = Probes()
         self.box_desk = BoxDesk(self.boxes, self.settings, self.workspace, self._entry)
         self.probes.add("sandbox", partial(look, self.keeper, self.boxes, self.box_desk.agents))
+        self.worker = Worker(world)
+        self._hides: tuple[int, Redactor] | None = None
+        self.recorder = Recorder(world, state.trace_db, board.tell, settings.trace)
         self._route(settings)
         self._wire_inbox()
 
@@ -137,6 +144,7 @@ class Rooms:
                 abort=self.runs.abort,
                 mode=self._mode_of,
                 standing=Standings(self.boxes, self._entry),
+                tracer=self.recorder,
             )
         )
         deps = DispatchDeps(
@@ -149,6 +157,7 @@ class Rooms:
             agent=self.agent,
             approvals=self.broker,
             settings=self.settings,
+            record=self.recorder.note,
         )
         commands = self.commands = builtin_commands(deps)
         self.dispatcher = Dispatcher(deps, commands)
@@ -189,6 +198,7 @@ class Rooms:
             commands=CommandsAdapter(self.commands),
             edits=EditsAdapter(world, self._state, self.sessions, self.dispatcher.clear),
             skills=SkillsAdapter(world, self._state, self.skills, self._config, settle),
+            trace=TraceDesk(self.recorder, self.worker, self.redactor),
             tools=ToolCalls(self.agent.deps, self.tools, self.settings, self.workspace),
         )
 
@@ -199,6 +209,8 @@ class Rooms:
         checking = asyncio.create_task(self.keeper.check(), name="sandbox check")
         self._closing.push_async_callback(self.keeper.close)
         self._closing.push_async_callback(asyncio.wait, [checking])
+        self._closing.push_async_callback(self.recorder.close)
+        self._closing.push_async_callback(self.worker.close)
         await self.sessions.open()
         self._closing.push_async_callback(self.sessions.close)
         recovered = await self.journal.open()
@@ -231,6 +243,14 @@ class Rooms:
         """The newest configuration."""
         return self._config.settings
 
+    def redactor(self) -> Redactor:
+        """What hides secrets under the newest configuration; one object while it stays."""
+        settings = self.settings()
+        if self._hides is None or self._hides[0] != settings.generation:
+            hides = Redactor.from_settings(settings, settings.logging.redact_patterns)
+            self._hides = (settings.generation, hides)
+        return self._hides[1]
+
     def workspace(self, agent_id: str) -> Path:
         return workspace_of(self.settings(), self._state, agent_id)
 
@@ -251,12 +271,14 @@ class Rooms:
         self.broker.timeout_ms = settings.approvals.timeout_ms
         self.permission.configure(settings.permission_mode)
         self.keeper.configure(wishes_of(settings))
+        self.recorder.configure(settings.trace)
         self._tell_doubts()
         self._route(settings)
 
     async def warm_up(self) -> None:
         """Do ahead of the first message what it would otherwise wait for; never raises."""
         await self._world.disk.run(_load_later)
+        await self.recorder.open()
         for _ in iter(compile_next, False):
             await asyncio.sleep(0)
         for agent in self.agents():

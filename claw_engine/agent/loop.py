@@ -85,8 +85,11 @@ class Loop:
     async def run(
         self, request: Request, turns: list[Turn], window: int, cause: CallCause = CallCause.TURN
     ) -> RunResult:
-        """The final answer; `cause` is that of the first call. Raises ModelError, EmptyAnswer, what recording raises, and
-        CancelledError; afterwards `leftovers` holds what is not in the transcript yet."""
+        """The final answer; `cause` is that of the first call.
+
+        Raises ModelError, EmptyAnswer, what recording raises, and CancelledError; afterwards
+        `leftovers` holds what is not in the transcript yet.
+        """
         empty = 0
         self._steering.start()
         while True:

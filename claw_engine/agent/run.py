@@ -271,9 +271,7 @@ class Execution:
             trusted_origin=self._message.source in TRUSTED_SOURCES and not self._outside,
         )
         parking = Parking(self._place, steps, stopwatch, claim)
-        asker = Asker(
-            deps.models.model(ref), steps, self._clock, runtime.book, run, deps.tracer
-        )
+        asker = Asker(deps.models.model(ref), steps, self._clock, runtime.book, run, deps.tracer)
         rules = loop_rules(settings, run.agent_id)
         caller = Caller(run.agent_id, run.session_key, run.id)
         checks = CallChecks(caller, brief.tools, steps.notice, runtime.loops, rules, deps.hooks)

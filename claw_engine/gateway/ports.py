@@ -22,6 +22,7 @@ from claw_engine.events import Event, EventBus
 from claw_engine.gateway.client_ports import AgentsPort, CommandsPort, EditsPort, SkillsPort
 from claw_engine.gateway.kept_rows import KeptRows
 from claw_engine.gateway.tool_port import ToolsPort
+from claw_engine.gateway.trace_port import TracePort
 from claw_engine.lanes import Lanes
 from claw_engine.probes import Probes
 from claw_engine.protocol.trace import TraceEvent
@@ -395,4 +396,5 @@ class GatewayParts(Struct, frozen=True):
     skills: SkillsPort | None = None
     config_file: ConfigFilePort | None = None
     logs: LogsPort | None = None
+    trace: TracePort | None = None
     kept: KeptRows = field(default_factory=KeptRows)

@@ -73,6 +73,53 @@ class TraceSubscribeParams(Params, frozen=True, kw_only=True):
     session_key: Text | None = None
 
 
+class TraceListParams(Params, frozen=True, kw_only=True):
+    session_key: Text | None = None
+    limit: Annotated[int, Meta(ge=1, le=500)] = 50
+    below: Count | None = field(default=None, name="before")
+
+
+class TraceRunParams(Params, frozen=True, kw_only=True):
+    run_id: Text
+
+
+class TraceCallsParams(Params, frozen=True, kw_only=True):
+    session_key: Text | None = None
+    run_id: Text | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+    below: Count | None = field(default=None, name="before")
+
+
+class TraceCallParams(Params, frozen=True, kw_only=True):
+    """Neither means the last call there was."""
+
+    call_id: Text | None = None
+    session_key: Text | None = None
+
+
+class TracePartParams(Params, frozen=True, kw_only=True):
+    """`offset` and `limit` in characters."""
+
+    call_id: Text
+    part_id: Text
+    offset: Annotated[int, Meta(ge=0)] = 0
+    limit: Annotated[int, Meta(ge=1, le=1_000_000)] = 65_536
+
+
+class TraceCompareParams(Params, frozen=True, kw_only=True):
+    """`lines` that differ are shown at most."""
+
+    a: Text
+    b: Text
+    lines: Annotated[int, Meta(ge=1, le=20_000)] = 2_000
+
+
+class TraceSearchParams(Params, frozen=True, kw_only=True):
+    call_id: Text
+    text: Text
+    limit: Annotated[int, Meta(ge=1, le=5_000)] = 200
+
+
 class ApprovalIdParams(Params, frozen=True, kw_only=True):
     id: Text
 

@@ -5,16 +5,18 @@ A long talk sends the same thousand pieces again and again: what a call adds is 
 
 from __future__ import annotations
 
-import sqlite3
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, field
 
 from claw_engine.trace.ports import PieceLike
 from claw_engine.trace.schema import packed, unpacked
+
+if TYPE_CHECKING:
+    import sqlite3
 
 HASH_BYTES = 16
 MIDDLE_MOST = 256

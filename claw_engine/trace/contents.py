@@ -6,16 +6,19 @@ Blocking: on the database's thread, or in `claw`.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from claw_engine.trace.bodies import Numbers, numbers_of
 from claw_engine.trace.reader import Found, UnknownTrace
 from claw_engine.trace.schema import unpacked
+
+if TYPE_CHECKING:
+    import sqlite3
 
 AT_ONCE = 500
 """Rows asked for by number in one statement."""

@@ -5,8 +5,7 @@ Texts come as they were told; who shows them to anybody redacts them first.
 
 from __future__ import annotations
 
-import sqlite3
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -15,6 +14,9 @@ from claw_engine.protocol.trace import TraceEvent, TraceKind
 from claw_engine.trace.records import Answer, CallRecord, CallUsage, RunRow, ToolRow
 from claw_engine.trace.schema import unpacked
 from claw_engine.trace.writer import loaded
+
+if TYPE_CHECKING:
+    import sqlite3
 
 
 class UnknownTrace(InvalidRequest):

@@ -9,14 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from msgspec import Struct
-
+from claw_engine.config.sections.approvals import TraceSettings
 from claw_engine.errors import ClawError
 from claw_engine.protocol.trace import TraceEvent
 from claw_engine.storage.errors import StateDiskError
@@ -27,6 +25,8 @@ from claw_engine.trace.writer import Begun, Ended, Item, Writer
 from claw_engine.world import Timer, World
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from claw_engine.storage.sqlite import Database
 
 log = logging.getLogger("claw.trace")
@@ -63,18 +63,10 @@ class TraceOff(ClawError):
         )
 
 
-class Settings(Struct, frozen=True):
-    """The configuration; age in days, size in MB."""
-
-    enabled: bool = True
-    max_age_days: int = 30
-    max_mb: int = 500
-
-
 class Recorder:
     """Loop thread only. Use: `begin`, …, `await close()`; `path` is the database."""
 
-    def __init__(self, world: World, path: Path, tell: Tell, settings: Settings) -> None:
+    def __init__(self, world: World, path: Path, tell: Tell, settings: TraceSettings) -> None:
         self._world = world
         self._path = path
         self._tell = tell
@@ -149,7 +141,7 @@ class Recorder:
                 await self._opened()
         self._sweep_later(FIRST_SWEEP_S)
 
-    def configure(self, settings: Settings) -> None:
+    def configure(self, settings: TraceSettings) -> None:
         """Put a new configuration in force; a change begins anew what a failure ended."""
         if settings == self._settings:
             return

@@ -5,11 +5,14 @@ Texts and pieces are shared between runs: they go when no body that is left uses
 
 from __future__ import annotations
 
-import sqlite3
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from claw_engine.trace.bodies import used_numbers
+
+if TYPE_CHECKING:
+    import sqlite3
 
 DAY_MS = 24 * 3600 * 1000
 RUNS_A_SLICE = 200

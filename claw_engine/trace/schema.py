@@ -7,8 +7,11 @@ runs ─ events            steps as the live trace told them, some together
 
 from __future__ import annotations
 
-import sqlite3
 import zlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import sqlite3
 
 VERSION = 1
 COMPRESSED_FROM = 512

@@ -1,4 +1,4 @@
-"""One call as a person looks at it: its parts, what is new, what grew, where a cache broke. Pure."""
+"""One call as a person looks at it: parts, what is new, what grew, where a cache broke. Pure."""
 
 from __future__ import annotations
 

@@ -6,10 +6,9 @@ A run's row is made by the first word about it, so recording may begin in the mi
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -19,6 +18,9 @@ from claw_engine.protocol.trace import DELTA_OWNER, TraceEvent, TraceKind
 from claw_engine.trace.bodies import Bodies, Change, plain
 from claw_engine.trace.ports import Call, CallEnd
 from claw_engine.trace.schema import packed
+
+if TYPE_CHECKING:
+    import sqlite3
 
 TITLE_CHARS = 200
 OUTPUT_CHARS = 64 * 1024

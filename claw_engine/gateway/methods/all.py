@@ -29,6 +29,7 @@ from claw_engine.gateway.methods import (
     system,
     tools,
     trace,
+    trace_store,
 )
 from claw_engine.gateway.ports import GatewayParts
 from claw_engine.gateway.table import Method, MethodTable
@@ -36,7 +37,7 @@ from claw_engine.gateway.table import Method, MethodTable
 _FAMILIES = (
     system, sessions, chat, agent, lanes, queue, approvals, standing, models, config, permission,
     engine, tools, sandbox, logs, following, history, session_edits, agents, commands, effective,
-    skills,
+    skills, trace_store,
 )  # fmt: skip
 
 
