@@ -64,11 +64,26 @@ def _compiled(pattern: str) -> re.Pattern[str] | None:
 
 class Narrow(Struct, frozen=True):
     """When exact arguments of a launcher may be offered: the first is one of `verbs` (empty = any)
-    and no option of `refused` occurs, nor the beginning of a long one. `still` is for the card."""
+    and no option of `refused` occurs, nor the beginning of a long one, nor its letter behind
+    another's dash. `still` is for the card; `local` says that a name with a colon in it is one of
+    another machine."""
 
     verbs: frozenset[str]
     refused: frozenset[str]
     still: str
+    local: bool = False
+
+    def objects(self, word: str) -> bool:
+        """Whether a word could be a refused option, in any way of writing it."""
+        if self.local and ":" in word:
+            return True
+        if not word.startswith("-"):
+            return word in self.refused
+        option = word.split("=", 1)[0]
+        name = option.lstrip("-")
+        if any(bad.lstrip("-").startswith(name) for bad in self.refused if len(name) > 1):
+            return True
+        return not option.startswith("--") and any(f"-{letter}" in self.refused for letter in name)
 
 
 def narrow(name: str, arguments: tuple[str, ...]) -> str | None:
@@ -77,26 +92,24 @@ def narrow(name: str, arguments: tuple[str, ...]) -> str | None:
     known = _NARROW.get(name)
     if known is None or (known.verbs and not set(arguments[:1]) & known.verbs):
         return None
-    for word in arguments[1:] if known.verbs else arguments:
-        option = word.split("=", 1)[0]
-        short = word[:2] if word[:1] == "-" and word[1:2] != "-" else ""
-        if option in known.refused or short in known.refused:
-            return None
-        if option.startswith("--") and any(bad.startswith(option) for bad in known.refused):
-            return None
-    return known.still
+    options = arguments[1:] if known.verbs else arguments
+    return None if any(map(known.objects, options)) else known.still
 
 
 _GIT_RUNS = words(
     "-c --exec --ext-diff --textconv --output --open-files-in-pager -O --upload-pack "
-    "--receive-pack --exec-path --config-env --show-signature --paginate"
+    "--receive-pack --exec-path --config-env --show-signature --paginate --help"
 )
 _FIND_RUNS = words("-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls -files0-from")
 _SORT_RUNS = words("-o -T --compress-program --output --files0-from --temporary-directory")
 _SHOWS = "it only shows things"
 _CONTAINERS = Narrow(
-    words("ps images version info inspect logs stats top port"),
-    words("-H -c --host --context --remote --url --connection --config"),
+    words("ps images version inspect logs stats top port"),
+    words(
+        "-H -c --host --context --remote --url --connection --config --runtime --conmon "
+        "--hooks-dir --network-cmd-path --root --runroot --module --storage-driver --storage-opt "
+        "--tmpdir --identity --ssh"
+    ),
     _SHOWS,
 )
 _NARROW: dict[str, Narrow] = {
@@ -113,9 +126,9 @@ _NARROW: dict[str, Narrow] = {
     "sort": Narrow(frozenset(), _SORT_RUNS, "it only sorts"),
     "tar": Narrow(
         words("t tf tvf tzf tjf tJf -t -tf -tvf -tzf -tjf -tJf --list"),
-        words("-I -F --use-compress-program --to-command --checkpoint-action --info-script "
-              "--new-volume-script --rsh-command --rmt-command"),
-        "it only lists",
+        words("-I -F -T --use-compress-program --to-command --checkpoint-action --info-script "
+              "--new-volume-script --rsh-command --rmt-command --files-from --index-file"),
+        "it only lists", local=True,
     ),
     "systemctl": Narrow(
         words("status is-active is-enabled is-failed list-units list-timers show cat"),
@@ -125,14 +138,23 @@ _NARROW: dict[str, Narrow] = {
     "podman": _CONTAINERS,
     "apt": Narrow(words("list show search policy"), words("-o -c --option --config-file"), _SHOWS),
     "dpkg": Narrow(
-        words("-l -L -S -s --list --listfiles --search --status"), words("--root --admindir"),
-        _SHOWS,
+        words("-l -L -S -s --list --listfiles --search --status"),
+        words("--root --admindir --pre-invoke --post-invoke --status-logger --status-fd "
+              "--command-fd"), _SHOWS,
     ),
     "journalctl": Narrow(
         words("-u -n -b -k -xe --unit --lines --boot --dmesg --no-pager --since"),
         words("-D -M --vacuum-size --vacuum-time --vacuum-files --rotate --flush --sync "
               "--setup-keys --directory --machine --file --root --image"), _SHOWS,
     ),
-    "npm": Narrow(words("ls list view outdated root"), words("-C --prefix --script-shell"), _SHOWS),
-    "pip": Narrow(words("list show freeze check"), words("--python --log --proxy --path"), _SHOWS),
+    "npm": Narrow(
+        words("ls list view outdated root"),
+        words("-C --prefix --script-shell --git --shell --editor --viewer --browser --userconfig "
+              "--globalconfig --node-options --call"),
+        "npm also obeys the .npmrc of the folder it is in, which can name programs",
+    ),
+    "pip": Narrow(
+        words("list show freeze check"),
+        words("--python --log --proxy --path --keyring-provider"), _SHOWS,
+    ),
 }  # fmt: skip

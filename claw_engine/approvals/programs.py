@@ -33,7 +33,7 @@ SHELLS = words(
     "sh bash dash ash zsh ksh mksh lksh pdksh yash rbash fish csh tcsh elvish nu xonsh cmd "
     "powershell pwsh sash posh oksh loksh es rc scsh oil osh ysh murex ion hush msh"
 )
-MULTIPLEXERS = frozenset(["busybox", "toybox", "coreutils"])
+MULTIPLEXERS = words("busybox toybox coreutils sbase-box ubase-box uutils")
 _BLOCKED = words(
     "chrt ionice setsid taskset xargs parallel chroot unshare nsenter setpriv setarch linux32 "
     "linux64 strace ltrace gdb lldb perf valgrind watch script scriptreplay time entr flock "
@@ -52,10 +52,16 @@ _BLOCKED = words(
     "dropbear inotifyd incrontab atrun anacron fcrontab lxc-start lxc-execute apptainer "
     "singularity distrobox toolbox flatpak-spawn steam-run waypipe rsh rlogin "
     "pdsh clush mpirun mpiexec srun sbatch qsub memusage xtrace "
-    "zellij ctty"
+    "zellij ctty aa-exec genie grc runscript chronic ts ifne pee zrun lckdo mispipe direnv asdf "
+    "mise rbenv pyenv nvm nsjail minijail0 bubblewrap sydbox landrun fakechroot box64 box86 fex "
+    "bats incrond act psexec winexe cgroup-run rofi gtester xdotool setcap op socket varnishncsa "
+    "x-terminal-emulator xterm uxterm lxterm koi8rxterm gnome-terminal konsole kitty alacritty "
+    "wezterm foot urxvt rxvt st lxterminal xfce4-terminal mate-terminal terminator guake tilix "
+    "qterminal terminology gxargs genv gnice gnohup gstdbuf gtimeout gchroot"
 )
 _PRIVILEGE = words(
-    "sudo sudoedit doas su pkexec runuser machinectl capsh gosu su-exec sg newgrp login"
+    "sudo sudoedit doas su pkexec runuser machinectl capsh gosu su-exec sg newgrp login ksu gksu "
+    "gksudo kdesu kdesudo beesu sux calife super please run-as pfexec rootsh sudosh"
 )
 _INTERPRETERS = words(
     "python pypy ipython perl raku ruby irb jruby node nodejs bun deno tsx ts-node npx bunx uvx "
@@ -65,7 +71,14 @@ _INTERPRETERS = words(
     "mongosh redis-cli ld.so micropython hy pythonw jjs jrunscript dotnet clojure clj bb lein "
     "crystal nim zig v tcc root cling sage maxima r2 radare2 rizin fennel lfe chez scheme gosh "
     "mit-scheme gforth picolisp jconsole duckdb sqlcmd mongo influx cqlsh gdb-multiarch perlbug "
-    "cpan perldoc perl5 rexx snobol4 swipl gprolog yap bpython ptpython xonsh hivex"
+    "cpan perldoc perl5 rexx snobol4 swipl gprolog yap bpython ptpython xonsh hivex "
+    "ocamlrun ocamlfind sml poly mosml rebol io factor pforth rakudo raku6 perl6 moar nqp parrot "
+    "squeak pharo gst truffleruby mruby rbx ccl abcl mkcl gcl chibi-scheme csi csc bigloo gsi gsc "
+    "janet wren duk quickjs hermes jsc d8 rhino jsshell txiki graalpy ironpython jython cython "
+    "coconut pyston luvit luvi texlua tarantool goawk frawk mlr miller fx mono javaw slsh cobc "
+    "byebug bundler facter exiftool scanmem crash jtag ginsh msfconsole tasksh tdbtool cowsay "
+    "cowthink jupyter pyspark spark-shell spark-submit scala-cli amm jbang coursier flask "
+    "django-admin gunicorn uvicorn celery"
 )
 _LAUNCHERS = words(
     "find fd fdfind git hg svn bzr ssh scp sftp rsync mosh docker podman nerdctl kubectl helm "
@@ -119,7 +132,13 @@ _LAUNCHERS = words(
     "objdump gcov lcov as nasm yasm c89 c99 c11 f77 f95 gfortran gnat gdc dmd rdmd "
     "check_by_ssh rsyslogd syslog-ng logger-run dstat pidstat sar nmon "
     "arj unar 7zr lha zoo cabextract unsquashfs mksquashfs genisoimage xorriso rpm2cpio "
-    "update-mime-database gtk-update-icon-cache fc-cache desktop-file-install catman"
+    "update-mime-database gtk-update-icon-cache fc-cache desktop-file-install catman "
+    "gvim evim gview rview rgvim rgview eview vimx nvim-qt red vidir vipe visudo ispell bashbug "
+    "top htop btop atop iftop hping3 bconsole cdist certbot dosbox eb apache2 apache2ctl httpd "
+    "nginx sshd aoss ncftp neofetch opkg zypper rpmdb rpmquery rpmverify rpmkeys rtorrent "
+    "wireshark dumpcap xdg-user-dir xdg-email xdg-terminal volatility sqlmap lwp-request "
+    "lwp-download nix-build nixos-rebuild podman-remote mold lit shellspec lefthook husky thefuck "
+    "starship checkinstall sbuild pbuilder alien pinentry kinit gtar gfind ugrep ug pg xmore mtr"
 )
 _WRITES_ANYWHERE = words(
     "cp mv ln install tee dd truncate shred rm rmdir unlink chmod chown chgrp touch mkdir mkfifo "
@@ -140,8 +159,9 @@ _TABLE: dict[str, Kind] = {
     **dict.fromkeys(SHELLS, Kind.SHELL),
     **dict.fromkeys(WRAPPERS, Kind.WRAPPER),
 }
-# `bash-static`, `php-cgi`, `busybox-suid`: a name that begins like one of these is one of these.
-_FAMILIES = frozenset({Kind.SHELL, Kind.INTERPRETER, Kind.MULTIPLEXER})
+# `bash-static`, `php-cgi`, `sudo-rs`: a name that begins like one of these is one of these.
+_FAMILIES = frozenset({Kind.SHELL, Kind.INTERPRETER, Kind.MULTIPLEXER, Kind.PRIVILEGE})
+_TRIPLET = re.compile(r"[a-z0-9_]+-(?:[a-z0-9]+-)?linux-(?:gnu|musl)[a-z0-9]*-(?=.)")
 _COMPILERS = ("-gcc", "-g++", "-cpp", "-ld", "-clang", "-gdb", "-ar", "-nm", "-ranlib", "-objcopy")
 _VERSION = re.compile(r"[-._]?\d[\d._]*[a-z]?$")
 
@@ -170,14 +190,20 @@ def classify(name: str) -> Kind:
     lowered = name.lower().removesuffix(".exe")
     if lowered.startswith(("ld-linux", "ld-musl", "ld.so", "ld64.so")):
         return Kind.INTERPRETER
+    lowered = _TRIPLET.sub("", lowered, count=1)  # x86_64-linux-gnu-python3
     for form in _forms(lowered):
         kind = _TABLE.get(form)
         if kind is not None:
             return kind
     if lowered.endswith(_COMPILERS) or _VERSION.sub("", lowered).endswith(_COMPILERS):
         return Kind.LAUNCHER  # x86_64-linux-gnu-gcc-12
-    kind = _TABLE.get(re.split(r"[-_]", lowered, maxsplit=1)[0], Kind.PLAIN)
-    return kind if kind in _FAMILIES or lowered.startswith("git-") else Kind.PLAIN
+    if lowered.startswith(("qemu-", "wine-", "box64-")):
+        return Kind.BLOCKED_WRAPPER  # qemu-x86_64-static PROGRAM
+    for form in _forms(re.split(r"[-_]", lowered, maxsplit=1)[0]):  # python3-dbg
+        kind = _TABLE.get(form, Kind.PLAIN)
+        if kind in _FAMILIES or (kind is not Kind.PLAIN and lowered.startswith("git-")):
+            return kind
+    return Kind.PLAIN
 
 
 def is_builtin(word: str) -> bool:

@@ -85,9 +85,25 @@ def test_arguments_that_start_something_are_not_offered(box: Box, command: str) 
 
 
 @pytest.mark.parametrize(
+    "command",
+    ["fd -Hx id", "fd -Hex py id", "sort -uofoo", "sort -uo foo", "tar tf x -vIid", "tar tf host:x",
+     "tar tf x -T list", "tar tf x -vTlist", "tar tf x --files-f=list", "tar -tf x -tFid",
+     "npm view x --git=./g", "npm ls -prefix=x", "npm ls --pref x", "docker info",
+     "podman ps --runtime=./r", "dpkg -l --pre-invoke=id", "git status --help", "git log --hel",
+     "journalctl -u x -nD .", "systemctl status -lH host", "apt list -qoDir=x",
+     "pip list --keyring-provider=subprocess", "fd --exec-b id", "find . -files0-from x"],
+)  # fmt: skip
+def test_an_option_in_another_way_of_writing_is_seen(command: str) -> None:
+    name, *arguments = command.split()
+    assert narrow(name, tuple(arguments)) is None
+
+
+@pytest.mark.parametrize(
     ("name", "arguments"),
     [("find", (".", "-name", "*.py")), ("tar", ("-tf", "x.tar")), ("git", ("log", "-n", "3")),
-     ("systemctl", ("status", "ssh")), ("docker", ("ps",)), ("dpkg", ("-l",))],
+     ("systemctl", ("status", "ssh")), ("docker", ("ps",)), ("dpkg", ("-l",)),
+     ("find", (".", "-empty", "-o", "-executable")), ("git", ("log", "--oneline", "-p")),
+     ("fd", ("-H", "x")), ("sort", ("-u", "x"))],
 )  # fmt: skip
 def test_arguments_that_only_show(name: str, arguments: tuple[str, ...]) -> None:
     assert narrow(name, arguments)
