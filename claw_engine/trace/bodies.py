@@ -168,11 +168,14 @@ def _stored(db: sqlite3.Connection, key: bytes, piece: PieceLike, sizes: Sizes) 
 
 def _blob(db: sqlite3.Connection, data: bytes) -> int:
     digest = sha256(data).digest()[:HASH_BYTES]
-    row = db.execute("SELECT n FROM blobs WHERE hash = ?", (digest,)).fetchone()
-    if row is not None:
-        return int(row[0])
-    made = db.execute("INSERT INTO blobs (hash, data) VALUES (?, ?)", (digest, packed(data)))
-    return int(made.lastrowid or 0)
+    # Nearly all are new: an old text stands in an old piece, which is known.
+    made = db.execute(
+        "INSERT INTO blobs (hash, data) VALUES (?, ?) ON CONFLICT (hash) DO NOTHING",
+        (digest, packed(data)),
+    )
+    if made.rowcount > 0:
+        return int(made.lastrowid or 0)
+    return int(db.execute("SELECT n FROM blobs WHERE hash = ?", (digest,)).fetchone()[0])
 
 
 def plain(text: str) -> str:

@@ -223,6 +223,7 @@ class Recorder:
             if self._db is not None:
                 await self._db.shut()
                 self._db = None
+            self._writer = Writer()
             try:
                 kept = await asyncio.to_thread(put_aside, self._path)
             except OSError as failure:

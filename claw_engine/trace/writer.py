@@ -46,16 +46,98 @@ class Ended(Struct, frozen=True):
 Item: TypeAlias = TraceEvent | Begun | Ended
 
 
+Row: TypeAlias = tuple[object, ...]
+CallKey: TypeAlias = tuple[int, str, int]
+"""Run, label and life."""
+
+
 class _Run(Struct):
-    """What is known of a run that goes on."""
+    """A row of `runs`, and what is counted while the run goes on."""
 
     n: int
-    life: int
-    calls: int = 0
+    id: str
+    session_key: str
+    started_ms: int
+    agent_id: str = ""
+    parent_id: str | None = None
+    answered_by: str | None = None
+    source: str = ""
+    cause: str = ""
+    title: str = ""
+    model: str = ""
+    status: str = "running"
+    stop_reason: str = ""
+    ended_ms: int | None = None
     queue_ms: int = 0
     parked_ms: int = 0
     parked_since: int | None = None
+    tools: int = 0
+    life: int = 1
+    error: str | None = None
+    calls: int = 0
+    told: bool = False
+    """Whether there are steps of it already."""
     output: dict[str, int] = msgspec.field(default_factory=dict)
+
+
+_RUN_COLUMNS = _Run.__struct_fields__[: _Run.__struct_fields__.index("calls")]
+_READ_RUN = f"SELECT {', '.join(_RUN_COLUMNS)} FROM runs WHERE id = ?"
+_MARKS = ", ".join("?" * len(_RUN_COLUMNS))
+_CHANGES = ", ".join(f"{name} = excluded.{name}" for name in _RUN_COLUMNS)
+_WRITE_RUN = (
+    f"INSERT INTO runs ({', '.join(_RUN_COLUMNS)}) VALUES ({_MARKS})"
+    f" ON CONFLICT (n) DO UPDATE SET {_CHANGES}"
+)
+_BEGIN_COLUMNS = (
+    "run", "label", "life", "session_key", "agent_id", "seq", "cause", "parent_id", "model",
+    "provider", "api", "attempt", "started_ms", "queue_ms", "parked_ms", "body_bytes",
+    "body_hash", "estimated_tokens", "list", "prefix", "suffix", "middle",
+)  # fmt: skip
+_END_COLUMNS = (
+    "status", "finish", "error", "ended_ms", "first_token_ms", "input", "output", "cache_read",
+    "cache_write", "cost", "answer",
+)  # fmt: skip
+_WRITE_CALL = (
+    f"INSERT INTO calls ({', '.join((*_BEGIN_COLUMNS, *_END_COLUMNS))})"
+    f" VALUES ({', '.join('?' * (len(_BEGIN_COLUMNS) + len(_END_COLUMNS)))})"
+)
+_END_CALL = (
+    "UPDATE calls SET status = ?, finish = ?, error = ?, ended_ms = ?, first_token_ms = ?,"
+    " input = ?, output = ?, cache_read = ?, cache_write = ?, cost = ?, answer = ?"
+    " WHERE run = ? AND label = ? AND life = ?"
+)
+_OPEN: Row = ("running", None, None, None, None, None, None, None, None, None, None)
+# What a call left open when its run was cut off at the wrong moment.
+_CUT_CALLS = (
+    "UPDATE calls SET status = 'aborted', ended_ms = ? WHERE run = ? AND status = 'running'"
+)
+
+
+class _Batch(Struct):
+    """Rows that one transaction writes."""
+
+    runs: dict[int, _Run] = msgspec.field(default_factory=dict)
+    calls: dict[CallKey, Row] = msgspec.field(default_factory=dict)
+    ends: dict[CallKey, Row] = msgspec.field(default_factory=dict)
+    cut: list[Row] = msgspec.field(default_factory=list)
+    steps: dict[int, list[_Step]] = msgspec.field(default_factory=dict)
+
+    def store(self, db: sqlite3.Connection) -> None:
+        db.executemany(
+            _WRITE_RUN,
+            [tuple(getattr(run, name) for name in _RUN_COLUMNS) for run in self.runs.values()],
+        )
+        db.executemany(
+            _WRITE_CALL,
+            [(*row, *self.ends.pop(key, _OPEN)) for key, row in self.calls.items()],
+        )
+        db.executemany(_END_CALL, [(*row, *key) for key, row in self.ends.items()])
+        db.executemany(_CUT_CALLS, self.cut)
+        rows = [
+            (run, packed(dumped([step.values() for step in steps])))
+            for run, steps in self.steps.items()
+        ]
+        db.executemany("INSERT INTO events (run, data) VALUES (?, ?)", rows)
 
 
 class Writer:
@@ -64,6 +146,9 @@ class Writer:
     def __init__(self) -> None:
         self._bodies = Bodies()
         self._runs: dict[str, _Run] = {}
+        self._open: dict[CallKey, int] = {}
+        """Calls that have not ended, and when they began."""
+        self._last = 0
 
     def forget(self) -> None:
         """Rows may have gone: look everything up again."""
@@ -72,21 +157,18 @@ class Writer:
 
     def write(self, db: sqlite3.Connection, items: Iterable[Item]) -> None:
         """Store a batch. Raises the module's `Error`; then nothing of it is stored."""
-        steps: dict[str, list[_Step]] = {}
+        batch = _Batch()
         db.execute("BEGIN IMMEDIATE")
         try:
             for item in items:
                 match item:
                     case TraceEvent():
-                        if (kept := self._event(db, item)) is not None:
-                            _join(steps.setdefault(item.run_id, []), kept)
+                        self._event(db, batch, item)
                     case Begun():
-                        self._begun(db, item)
+                        self._begun(db, batch, item)
                     case Ended():
-                        self._ended(db, item)
-            for run_id, events in steps.items():
-                row = (self._runs[run_id].n, packed(dumped([step.values() for step in events])))
-                db.execute("INSERT INTO events (run, data) VALUES (?, ?)", row)
+                        self._ended(batch, item)
+            batch.store(db)
             db.execute("COMMIT")
         except BaseException:
             self.forget()
@@ -98,141 +180,130 @@ class Writer:
 
     # ── runs ────────────────────────────────────────────────────────────────────────────────
 
-    def _run(self, db: sqlite3.Connection, run_id: str, session: str, ts: int) -> _Run:
-        known = self._runs.get(run_id)
-        if known is not None:
-            return known
-        db.execute(
-            "INSERT OR IGNORE INTO runs (id, session_key, started_ms) VALUES (?, ?, ?)",
-            (run_id, plain(session), ts),
-        )
-        n, life, queue, parked, since = db.execute(
-            "SELECT n, life, queue_ms, parked_ms, parked_since FROM runs WHERE id = ?", (run_id,)
-        ).fetchone()
-        calls = db.execute(
-            "SELECT count(*) FROM calls WHERE run = ? AND life = ?", (n, life)
-        ).fetchone()[0]
-        made = self._runs[run_id] = _Run(n, life, calls, queue, parked, since)
-        return made
+    def _run(
+        self, db: sqlite3.Connection, batch: _Batch, run_id: str, session: str, ts: int
+    ) -> _Run:
+        """The run, to be changed: it is written with this batch."""
+        run = self._runs.get(run_id)
+        if run is None:
+            row = db.execute(_READ_RUN, (run_id,)).fetchone()
+            if row is None:
+                if not self._runs:
+                    self._last = db.execute("SELECT coalesce(max(n), 0) FROM runs").fetchone()[0]
+                self._last = max((self._last, *batch.runs)) + 1
+                run = _Run(self._last, run_id, plain(session), ts)
+            else:
+                run = _Run(*row)
+                (run.calls,) = db.execute(
+                    "SELECT count(*) FROM calls WHERE run = ? AND life = ?", (run.n, run.life)
+                ).fetchone()
+                found = db.execute("SELECT 1 FROM events WHERE run = ? LIMIT 1", (run.n,))
+                run.told = found.fetchone() is not None
+            self._runs[run_id] = run
+        batch.runs[run.n] = run
+        return run
 
-    def _event(self, db: sqlite3.Connection, event: TraceEvent) -> TraceEvent | None:
-        """Note what a step says about its run; the step as it is kept."""
+    def _event(self, db: sqlite3.Connection, batch: _Batch, event: TraceEvent) -> None:
+        """Note what a step says about its run, and the step itself."""
         data = event.data
-        run = self._run(db, event.run_id, event.session_key, event.ts)
+        run = self._run(db, batch, event.run_id, event.session_key, event.ts)
         match event.kind:
             case TraceKind.RUN_QUEUED:
-                self._queued(db, run, event)
+                _queued(run, event)
             case TraceKind.RUN_STARTED:
+                run.model, run.cause = plain(str(data.get("model") or "")), str(data.get("cause"))
                 run.queue_ms = _whole(data.get("waitMs"))
-                db.execute(
-                    "UPDATE runs SET model = ?, cause = ?, queue_ms = ?, answered_by = ?"
-                    " WHERE n = ?",
-                    (plain(str(data.get("model") or "")), str(data.get("cause") or ""),
-                     run.queue_ms, data.get("answeredBy"), run.n),
-                )  # fmt: skip
+                run.answered_by = _text(data.get("answeredBy"))
             case TraceKind.RUN_STATE:
-                self._parked(db, run, event)
+                _parked(run, event)
             case TraceKind.TOOL_STARTED:
-                db.execute("UPDATE runs SET tools = tools + 1 WHERE n = ?", (run.n,))
+                run.tools += 1
             case TraceKind.TOOL_OUTPUT:
-                return _within(run, event)
+                within = _within(run, event)
+                if within is None:
+                    return
+                event = within
             case TraceKind.RUN_ENDED:
-                error = data.get("error")
-                title = error.get("title") if isinstance(error, Mapping) else None
-                db.execute(
-                    "UPDATE runs SET status = ?, stop_reason = ?, ended_ms = ?, error = ?,"
-                    " answered_by = coalesce(?, answered_by) WHERE n = ?",
-                    (str(data.get("status")), str(data.get("stopReason") or ""), event.ts,
-                     None if title is None else plain(str(title)), data.get("answeredBy"), run.n),
-                )  # fmt: skip
-                # What a call left open when its run was cut off at the wrong moment.
-                db.execute(
-                    "UPDATE calls SET status = 'aborted', ended_ms = ? WHERE run = ?"
-                    " AND status = 'running'",
-                    (event.ts, run.n),
-                )
+                self._run_ended(batch, run, event)
             case _:
                 pass
-        return event
+        run.told = True
+        _join(batch.steps.setdefault(run.n, []), event)
 
-    def _queued(self, db: sqlite3.Connection, run: _Run, event: TraceEvent) -> None:
-        if event.data.get("steeredInto"):
-            return  # told once more, later; it is the same message
-        title = plain(str(event.data.get("message") or "")[:TITLE_CHARS])
-        seen = db.execute("SELECT 1 FROM events WHERE run = ? LIMIT 1", (run.n,)).fetchone()
-        if seen is None:
-            db.execute(
-                "UPDATE runs SET title = ?, source = ? WHERE n = ?",
-                (title, str(event.data.get("source") or ""), run.n),
-            )
-            return
-        # The same run once more, after a restart: its calls are counted anew from here on.
-        run.life, run.calls = run.life + 1, 0
-        db.execute(
-            "UPDATE runs SET life = ?, status = 'running', stop_reason = '', ended_ms = NULL,"
-            " error = NULL WHERE n = ?",
-            (run.life, run.n),
-        )
-
-    def _parked(self, db: sqlite3.Connection, run: _Run, event: TraceEvent) -> None:
-        if event.data.get("new") == "parked":
-            run.parked_since = event.ts
-        elif run.parked_since is not None:
-            run.parked_ms += max(0, event.ts - run.parked_since)
-            run.parked_since = None
-        else:
-            return
-        db.execute(
-            "UPDATE runs SET parked_ms = ?, parked_since = ? WHERE n = ?",
-            (run.parked_ms, run.parked_since, run.n),
-        )
+    def _run_ended(self, batch: _Batch, run: _Run, event: TraceEvent) -> None:
+        error = event.data.get("error")
+        run.status = str(event.data.get("status"))
+        run.stop_reason = str(event.data.get("stopReason") or "")
+        run.ended_ms = event.ts
+        run.error = _text(error.get("title")) if isinstance(error, Mapping) else None
+        run.answered_by = _text(event.data.get("answeredBy")) or run.answered_by
+        left = [key for key in self._open if key[0] == run.n]
+        if left:
+            batch.cut.append((event.ts, run.n))
+        for key in left:
+            del self._open[key]
 
     # ── calls ───────────────────────────────────────────────────────────────────────────────
 
-    def _begun(self, db: sqlite3.Connection, begun: Begun) -> None:
+    def _begun(self, db: sqlite3.Connection, batch: _Batch, begun: Begun) -> None:
         call = begun.call
-        run = self._run(db, call.run_id, call.session_key, call.ts)
+        run = self._run(db, batch, call.run_id, call.session_key, call.ts)
         run.calls += 1
-        place = self._bodies.add(db, call.session_key, begun.change)
-        db.execute(
-            "INSERT INTO calls (run, label, life, session_key, agent_id, seq, cause, parent_id,"
-            " model, provider, api, attempt, started_ms, queue_ms, parked_ms, body_bytes,"
-            " body_hash, estimated_tokens, list, prefix, suffix, middle)"
-            " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-            (run.n, call.call_id, run.life, plain(call.session_key), call.agent_id, run.calls,
-             call.cause.value, call.parent_id, plain(call.model), plain(call.provider), call.api,
-             call.attempt, call.ts, run.queue_ms, run.parked_ms, len(begun.body),
-             sha256(begun.body).digest(), call.estimated_tokens, *place),
-        )  # fmt: skip
         if run.calls == 1:
-            parent = None if call.parent_id and "/" in call.parent_id else call.parent_id
-            db.execute(
-                "UPDATE runs SET agent_id = ?, parent_id = ? WHERE n = ?",
-                (call.agent_id, parent, run.n),
-            )
+            run.agent_id = call.agent_id
+            run.parent_id = None if call.parent_id and "/" in call.parent_id else call.parent_id
+        key = (run.n, call.call_id, run.life)
+        self._open[key] = call.ts
+        batch.calls[key] = (
+            *key, plain(call.session_key), call.agent_id, run.calls, call.cause.value,
+            call.parent_id, plain(call.model), plain(call.provider), call.api, call.attempt,
+            call.ts, run.queue_ms, run.parked_ms, len(begun.body), sha256(begun.body).digest(),
+            call.estimated_tokens, *self._bodies.add(db, call.session_key, begun.change),
+        )  # fmt: skip
 
-    def _ended(self, db: sqlite3.Connection, ended: Ended) -> None:
-        run, end = self._runs.get(ended.run_id), ended.end
+    def _ended(self, batch: _Batch, ended: Ended) -> None:
+        end, run = ended.end, self._runs.get(ended.run_id)
         if run is None:
-            found = db.execute("SELECT n, life FROM runs WHERE id = ?", (ended.run_id,)).fetchone()
-            if found is None:
-                return  # recording began after the call did
-            run = _Run(*found)
+            return
+        key = (run.n, ended.call_id, run.life)
+        began = self._open.pop(key, None)
+        if began is None:
+            return  # recording began after the call did
         usage = end.usage
-        answer = {"text": end.text, "reasoning": end.reasoning, "toolCalls": list(end.tool_calls)}
         counted = (
             (None, None, None, None)
             if usage is None
             else (usage.input, usage.output, usage.cache_read, usage.cache_write)
         )
-        db.execute(
-            "UPDATE calls SET status = ?, finish = ?, error = ?, ended_ms = ?,"
-            " first_token_ms = started_ms + ?, input = ?, output = ?, cache_read = ?,"
-            " cache_write = ?, cost = ?, answer = ? WHERE run = ? AND label = ? AND life = ?",
-            (end.status, end.finish, None if end.error is None else plain(end.error), end.ts,
-             end.ttft_ms, *counted, end.cost, packed(dumped(answer)), run.n, ended.call_id,
-             run.life),
+        answer = {"text": end.text, "reasoning": end.reasoning, "toolCalls": list(end.tool_calls)}
+        batch.ends[key] = (
+            end.status, end.finish, _text(end.error), end.ts,
+            None if end.ttft_ms is None else began + end.ttft_ms, *counted, end.cost,
+            packed(dumped(answer)),
         )  # fmt: skip
+
+
+def _queued(run: _Run, event: TraceEvent) -> None:
+    data = event.data
+    if data.get("steeredInto"):
+        return  # told once more, later; it is the same message
+    if not run.told:
+        run.title = plain(str(data.get("message") or "")[:TITLE_CHARS])
+        run.source = str(data.get("source") or "")
+        return
+    if run.ended_ms is None and run.status == "running":
+        return  # told again of one that still waits
+    # The same run once more, after a restart: its calls are counted anew from here on.
+    run.life, run.calls, run.status = run.life + 1, 0, "running"
+    run.stop_reason, run.ended_ms, run.error = "", None, None
+
+
+def _parked(run: _Run, event: TraceEvent) -> None:
+    if event.data.get("new") == "parked":
+        run.parked_since = event.ts
+    elif run.parked_since is not None:
+        run.parked_ms += max(0, event.ts - run.parked_since)
+        run.parked_since = None
 
 
 # ── events ──────────────────────────────────────────────────────────────────────────────────
@@ -281,6 +352,10 @@ def _within(run: _Run, event: TraceEvent) -> TraceEvent | None:
         return None
     delta = delta[: OUTPUT_CHARS - before] + LEFT_OUT
     return replace(event, data={**event.data, "delta": delta})
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else plain(str(value))
 
 
 def _whole(value: object) -> int:
