@@ -31,7 +31,7 @@ from claw_engine.client_adapters import (
     SkillsAdapter,
 )
 from claw_engine.config.load import ConfigStore, Reloaded
-from claw_engine.config.redact import Redactor
+from claw_engine.config.redact import NewestRedactor
 from claw_engine.config.settings import Settings
 from claw_engine.config_desk import ConfigDesk
 from claw_engine.events import EventBus
@@ -119,8 +119,8 @@ class Rooms:
         self.box_desk = BoxDesk(self.boxes, self.settings, self.workspace, self._entry)
         self.probes.add("sandbox", partial(look, self.keeper, self.boxes, self.box_desk.agents))
         self.worker = Worker(world)
-        self._hides: tuple[int, Redactor] | None = None
         self.recorder = Recorder(world, state.trace_db, board.tell, settings.trace)
+        self.probes.add("trace", self.recorder.look)
         self._route(settings)
         self._wire_inbox()
 
@@ -198,7 +198,7 @@ class Rooms:
             commands=CommandsAdapter(self.commands),
             edits=EditsAdapter(world, self._state, self.sessions, self.dispatcher.clear),
             skills=SkillsAdapter(world, self._state, self.skills, self._config, settle),
-            trace=TraceDesk(self.recorder, self.worker, self.redactor),
+            trace=TraceDesk(self.recorder, self.worker, NewestRedactor(self.settings)),
             tools=ToolCalls(self.agent.deps, self.tools, self.settings, self.workspace),
         )
 
@@ -242,14 +242,6 @@ class Rooms:
     def settings(self) -> Settings:
         """The newest configuration."""
         return self._config.settings
-
-    def redactor(self) -> Redactor:
-        """What hides secrets under the newest configuration; one object while it stays."""
-        settings = self.settings()
-        if self._hides is None or self._hides[0] != settings.generation:
-            hides = Redactor.from_settings(settings, settings.logging.redact_patterns)
-            self._hides = (settings.generation, hides)
-        return self._hides[1]
 
     def workspace(self, agent_id: str) -> Path:
         return workspace_of(self.settings(), self._state, agent_id)

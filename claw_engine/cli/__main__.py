@@ -11,7 +11,7 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from claw_engine import __version__
 from claw_engine.cli.output import OutputFailed, flush, say_error, tidy_streams
@@ -53,6 +53,9 @@ VERBS = {
     ("approvals", "undo"): "approvals_rules",
     ("approvals", "explain"): "approvals_explain",
     **{("skills", action): "skills" for action in ("", "list", "info", "enable", "disable")},
+    ("prompt", "show"): "prompt",
+    ("prompt", "diff"): "prompt",
+    **{("trace", action): "trace" for action in ("list", "show", "export")},
     ("tools", "list"): "tools",
     ("tools", "explain"): "tools",
     **{
@@ -177,8 +180,14 @@ def build_parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
     for name, words, fill in (
         ("skills", "instructions the model may read: list, info, enable, disable", _skills),
         ("sessions", "conversations: list, show, reset, delete", _sessions),
-        ("config", "the configuration: get, set, validate, file", _config),
-        ("devices", "who may connect: list, approve, reject, rotate, revoke", _devices),
+        ("config", "the configuration: get, set, validate, file", _elsewhere("config")),
+        (
+            "devices",
+            "who may connect: list, approve, reject, rotate, revoke",
+            _elsewhere("devices"),
+        ),
+        ("prompt", "a request to a model, part by part: show, diff", _elsewhere("prompt")),
+        ("trace", "what runs did: list, show, export", _elsewhere("trace")),
     ):
         verb = verbs.add_parser(name, parents=[common], help=words)
         if given is None or name in given:
@@ -287,34 +296,13 @@ def _skills(verb: argparse.ArgumentParser, common: argparse.ArgumentParser) -> N
         one.add_argument("--agent", metavar="ID", help="whose; default: the first agent's")
 
 
-def _config(verb: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    actions = verb.add_subparsers(
-        dest="action", required=True, metavar="ACTION", prog="claw config"
-    )
-    get = actions.add_parser("get", parents=[common], help="what the file says; secrets hidden")
-    get.add_argument("path", metavar="PATH", nargs="?", default="", help="gateway.port; none: all")
-    put = actions.add_parser("set", parents=[common], help="change one value; comments stay")
-    put.add_argument("path", metavar="PATH", help="gateway.port, agents.list[0].model")
-    put.add_argument("value", metavar="VALUE", help="JSON5, else a text; null takes the key out")
-    actions.add_parser("validate", parents=[common], help="what is wrong, and where")
-    actions.add_parser("file", parents=[common], help="where it is")
+def _elsewhere(name: str) -> Callable[[argparse.ArgumentParser, argparse.ArgumentParser], None]:
+    """The arguments of a verb that most command lines do not name."""
 
+    def fill(verb: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+        getattr(importlib.import_module("claw_engine.cli.arguments"), name)(verb, common)
 
-def _devices(verb: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    actions = verb.add_subparsers(dest="action", metavar="ACTION", prog="claw devices")
-    actions.add_parser("list", parents=[common], help="paired devices, and those that ask")
-    for name, words in (("approve", "let it in"), ("reject", "do not")):
-        one = actions.add_parser(name, parents=[common], help=words)
-        one.add_argument("id", metavar="REQUEST", help="the request, or the beginning of its id")
-    out = actions.add_parser("remove", parents=[common], help="forget it, with its tokens")
-    rotate = actions.add_parser("rotate", parents=[common], help="a new token for it, shown once")
-    revoke = actions.add_parser("revoke", parents=[common], help="its token is good no more")
-    for one in (out, rotate, revoke):
-        one.add_argument("id", metavar="DEVICE", help="the device, or the beginning of its id")
-    for one in (rotate, revoke):
-        one.add_argument("--role", default="operator", help="operator or node")
-    rotate.add_argument("--scope", dest="scopes", metavar="SCOPE", action="append",
-                        help="what it may do; again for more")  # fmt: skip
+    return fill
 
 
 def _approvals(verb: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:

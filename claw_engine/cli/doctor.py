@@ -70,6 +70,7 @@ def _alone(args: Namespace) -> list[Mapping[str, object]]:
     from claw_engine.sandbox.boxes import Boxes
     from claw_engine.sandbox.keeper import Keeper
     from claw_engine.sandbox.report import look
+    from claw_engine.storage.sqlite_driver import look as look_at_sqlite
     from claw_engine.tools.box_desk import boxes_of
     from claw_engine.world import real_world
 
@@ -84,6 +85,7 @@ def _alone(args: Namespace) -> list[Mapping[str, object]]:
             looks = partial(look, keeper, boxes, partial(boxes_of, settings))
         probes = Probes()
         probes.add("sandbox", looks)
+        probes.add("trace", partial(look_at_sqlite, world))
         rows = to_wire(await probes.run())
         await keeper.close()
         return rows

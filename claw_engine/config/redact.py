@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote
 
 from claw_engine.config.secret_names import is_secret_name
 from claw_engine.patterns import late
+
+if TYPE_CHECKING:
+    from claw_engine.config.settings import Settings
 
 MARKER = "__OPENCLAW_REDACTED__"
 HIDDEN = "***"
@@ -157,6 +160,21 @@ class Redactor:
         if secret and isinstance(value, int | float) and not isinstance(value, bool):
             return MARKER
         return value
+
+
+class NewestRedactor:
+    """The redactor of the newest settings; the same object while those stay."""
+
+    def __init__(self, settings: Callable[[], Settings]) -> None:
+        self._settings = settings
+        self._made: tuple[int, Redactor] | None = None
+
+    def __call__(self) -> Redactor:
+        settings = self._settings()
+        if self._made is None or self._made[0] != settings.generation:
+            made = Redactor.from_settings(settings, settings.logging.redact_patterns)
+            self._made = (settings.generation, made)
+        return self._made[1]
 
 
 def redact_config(raw: Mapping[str, object], redactor: Redactor | None = None) -> object:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from claw_engine.config.sections.approvals import TraceSettings
 from claw_engine.errors import ClawError
+from claw_engine.probes import Found, Health
 from claw_engine.protocol.trace import TraceEvent
 from claw_engine.storage.errors import StateDiskError
 from claw_engine.trace.bodies import Change, Sizes, overlap
@@ -187,6 +188,21 @@ class Recorder:
             if self._db is None and not self._path.exists():
                 raise TraceOff(self.stopped or "nothing was recorded yet")
             return await (await self._opened()).run(work)
+
+    async def look(self) -> list[Found]:
+        """For `claw doctor`: whether runs are recorded, and which SQLite there is."""
+        from claw_engine.storage.sqlite_driver import look  # only for whoever asks
+
+        settings, room = self._settings, f"in {self._path}"
+        if self.stopped is not None:
+            hint = "It begins again with the next start, or when a setting changes."
+            row = Found("recording", Health.FAIL, f"Runs are not recorded: {self.stopped}.", hint)
+        elif not settings.enabled:
+            row = Found("recording", Health.OK, "claw.trace.enabled is off: nothing is recorded.")
+        else:
+            kept = f"{settings.max_age_days} days and {settings.max_mb} MB at most"
+            row = Found("recording", Health.OK, f"Runs are recorded {room}, {kept}.")
+        return [row, *await look(self._world)]
 
     async def _opened(self) -> Database:
         """The open file; under the lock. Raises ClawError."""
