@@ -31,7 +31,6 @@ from claw_engine.client_adapters import (
     SkillsAdapter,
 )
 from claw_engine.config.load import ConfigStore, Reloaded
-from claw_engine.config.redact import NewestRedactor
 from claw_engine.config.settings import Settings
 from claw_engine.config_desk import ConfigDesk
 from claw_engine.events import EventBus
@@ -69,9 +68,7 @@ from claw_engine.tools.hooks import ToolHooks
 from claw_engine.tools.policy.desk import Answering, ToolDesk
 from claw_engine.tools.registry import ToolRegistry, default_tools
 from claw_engine.tools.standing import Standings
-from claw_engine.trace.desk import TraceDesk
-from claw_engine.trace.recorder import Recorder
-from claw_engine.worker import Worker
+from claw_engine.tracing import Tracing
 from claw_engine.world import World
 
 log = logging.getLogger("claw.engine")
@@ -118,9 +115,8 @@ class Rooms:
         self.probes = Probes()
         self.box_desk = BoxDesk(self.boxes, self.settings, self.workspace, self._entry)
         self.probes.add("sandbox", partial(look, self.keeper, self.boxes, self.box_desk.agents))
-        self.worker = Worker(world)
-        self.recorder = Recorder(world, state.trace_db, board.tell, settings.trace)
-        self.probes.add("trace", self.recorder.look)
+        self.tracing = Tracing(world, state, board.tell, self.settings)
+        self.probes.add("trace", self.tracing.recorder.look)
         self._route(settings)
         self._wire_inbox()
 
@@ -144,7 +140,7 @@ class Rooms:
                 abort=self.runs.abort,
                 mode=self._mode_of,
                 standing=Standings(self.boxes, self._entry),
-                tracer=self.recorder,
+                tracer=self.tracing.recorder,
             )
         )
         deps = DispatchDeps(
@@ -157,7 +153,7 @@ class Rooms:
             agent=self.agent,
             approvals=self.broker,
             settings=self.settings,
-            record=self.recorder.note,
+            record=self.tracing.recorder.note,
         )
         commands = self.commands = builtin_commands(deps)
         self.dispatcher = Dispatcher(deps, commands)
@@ -198,7 +194,7 @@ class Rooms:
             commands=CommandsAdapter(self.commands),
             edits=EditsAdapter(world, self._state, self.sessions, self.dispatcher.clear),
             skills=SkillsAdapter(world, self._state, self.skills, self._config, settle),
-            trace=TraceDesk(self.recorder, self.worker, NewestRedactor(self.settings)),
+            trace=self.tracing.desk,
             tools=ToolCalls(self.agent.deps, self.tools, self.settings, self.workspace),
         )
 
@@ -209,8 +205,7 @@ class Rooms:
         checking = asyncio.create_task(self.keeper.check(), name="sandbox check")
         self._closing.push_async_callback(self.keeper.close)
         self._closing.push_async_callback(asyncio.wait, [checking])
-        self._closing.push_async_callback(self.recorder.close)
-        self._closing.push_async_callback(self.worker.close)
+        self._closing.push_async_callback(self.tracing.close)
         await self.sessions.open()
         self._closing.push_async_callback(self.sessions.close)
         recovered = await self.journal.open()
@@ -263,14 +258,14 @@ class Rooms:
         self.broker.timeout_ms = settings.approvals.timeout_ms
         self.permission.configure(settings.permission_mode)
         self.keeper.configure(wishes_of(settings))
-        self.recorder.configure(settings.trace)
+        self.tracing.recorder.configure(settings.trace)
         self._tell_doubts()
         self._route(settings)
 
     async def warm_up(self) -> None:
         """Do ahead of the first message what it would otherwise wait for; never raises."""
         await self._world.disk.run(_load_later)
-        await self.recorder.open()
+        await self.tracing.recorder.open()
         for _ in iter(compile_next, False):
             await asyncio.sleep(0)
         for agent in self.agents():

@@ -16,7 +16,7 @@ from claw_engine.agent.steps import Steps
 from claw_engine.models.base import Encoded, Model, ModelError, ModelErrorKind, Piece, Request
 from claw_engine.protocol.trace import CallCause, TraceKind
 from claw_engine.runs import Run, RunState
-from claw_engine.trace.bodies import Tokens
+from claw_engine.trace.noted import Tokens
 from claw_engine.trace.ports import Call, CallEnd, PieceLike
 from claw_engine.trace.records import CallUsage
 from claw_engine.world import Clock

@@ -15,7 +15,7 @@ from claw_engine.errors import ClawError
 from claw_engine.messages import Message, Usage
 from claw_engine.models.base import Model, ModelRef, ToolSpec
 from claw_engine.tools.base import Tool
-from claw_engine.trace.bodies import Sizes
+from claw_engine.trace.noted import Sizes
 from claw_engine.trace.ports import Call, CallEnd, PieceLike
 
 if TYPE_CHECKING:

@@ -76,7 +76,7 @@ def _tree(found: Json) -> None:
     entries += [(number(tool, "startedMs"), 1, tool) for tool in items(found, "tools")]
     for started, kind, entry in sorted(entries, key=lambda found: found[:2]):
         at = f"+{(started - began) / 1000:.1f}s"
-        took = duration(number(entry, "endedMs") - started) if entry.get("endedMs") else "?"
+        took = _took(number(entry, "endedMs") - started) if entry.get("endedMs") else "?"
         if kind == 0:
             usage = part(entry, "usage")
             out = f", {usage.get('output')} out" if usage else ""
@@ -89,3 +89,7 @@ def _tree(found: Json) -> None:
             say(f"  {at:>9}    tool {entry.get('name')}  {entry.get('status')}{said}  {took}")
     if row.get("error"):
         say(f"  {row.get('error')}")
+
+
+def _took(ms: int) -> str:
+    return f"{ms} ms" if ms < 1000 else duration(ms)

@@ -6,7 +6,7 @@ they are.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -396,5 +396,5 @@ class GatewayParts(Struct, frozen=True):
     skills: SkillsPort | None = None
     config_file: ConfigFilePort | None = None
     logs: LogsPort | None = None
-    trace: TracePort | None = None
+    trace: Callable[[], TracePort] | None = None
     kept: KeptRows = field(default_factory=KeptRows)

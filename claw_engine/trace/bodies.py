@@ -6,12 +6,13 @@ A long talk sends the same thousand pieces again and again: what a call adds is 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, field
 
+from claw_engine.trace.noted import Change, Sizes
 from claw_engine.trace.ports import PieceLike
 from claw_engine.trace.schema import packed, unpacked
 
@@ -25,45 +26,6 @@ KNOWN_MOST = 50_000
 SESSIONS_MOST = 64
 
 Numbers: TypeAlias = "array[int]"
-Tokens: TypeAlias = Mapping[str, int]
-"""Estimated tokens by part id."""
-Sizes: TypeAlias = Callable[[PieceLike], Tokens]
-
-
-class Change(Struct, frozen=True):
-    """A body against the one before it in its session: `prefix` pieces of its beginning and
-    `suffix` of its end are the same. `sizes` tells the tokens of a piece's parts."""
-
-    pieces: Sequence[PieceLike]
-    prefix: int
-    suffix: int
-    sizes: Sizes
-
-
-def overlap(old: Sequence[PieceLike], new: Sequence[PieceLike]) -> tuple[int, int]:
-    """How many pieces at the beginning and at the end are the same. Nearly all of it in C."""
-    most = min(len(old), len(new))
-    head = 0
-    # Pieces without parts are made anew for each request.
-    while head < most and old[head] is not new[head] and _same(old[head], new[head]):
-        head += 1
-    tail = 0
-    while tail < most - head and _same(old[-1 - tail], new[-1 - tail]):
-        tail += 1
-    low, high = head, most - tail
-    if old[head:high] == new[head:high]:  # compared by identity: the usual case in one look
-        low = high
-    while low < high:
-        middle = (low + high + 1) // 2
-        if old[low:middle] == new[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low, tail
-
-
-def _same(old: PieceLike, new: PieceLike) -> bool:
-    return old is new or (not old.parts and not new.parts and old.data == new.data)
 
 
 class Kept(Struct):

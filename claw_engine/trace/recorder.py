@@ -19,16 +19,15 @@ from claw_engine.errors import ClawError
 from claw_engine.probes import Found, Health
 from claw_engine.protocol.trace import TraceEvent
 from claw_engine.storage.errors import StateDiskError
-from claw_engine.trace.bodies import Change, Sizes, overlap
+from claw_engine.trace.noted import Begun, Change, Ended, Item, Sizes, overlap
 from claw_engine.trace.ports import Call, CallEnd, PieceLike
-from claw_engine.trace.retention import DAY_MS, Limits, sweep
-from claw_engine.trace.writer import Begun, Ended, Item, Writer
 from claw_engine.world import Timer, World
 
 if TYPE_CHECKING:
     import sqlite3
 
     from claw_engine.storage.sqlite import Database
+    from claw_engine.trace.writer import Writer
 
 log = logging.getLogger("claw.trace")
 
@@ -74,7 +73,7 @@ class Recorder:
         self._settings = settings
         self._queue: list[Item] = []
         self._last: OrderedDict[str, Sequence[PieceLike]] = OrderedDict()
-        self._writer = Writer()
+        self._writer: Writer | None = None
         self._db: Database | None = None
         self._lock = asyncio.Lock()
         self._timer: Timer | None = None
@@ -229,17 +228,20 @@ class Recorder:
         return self._db
 
     async def _write(self, batch: list[Item]) -> None:
+        # Loaded with the file, off the loop.
         from claw_engine.storage.sqlite import DatabaseDamaged, put_aside
+        from claw_engine.trace.writer import Writer
 
         try:
             db = await self._opened()
-            await db.run(lambda connection: self._writer.write(connection, batch))
+            writer = self._writer = self._writer or Writer()
+            await db.run(lambda connection: writer.write(connection, batch))
         except DatabaseDamaged as error:
             log.error("trace: %s", error.sentence())
             if self._db is not None:
                 await self._db.shut()
                 self._db = None
-            self._writer = Writer()
+            self._writer = None
             try:
                 kept = await asyncio.to_thread(put_aside, self._path)
             except OSError as failure:
@@ -291,6 +293,8 @@ class Recorder:
         """Throw away what is too old or too much, in slices; under the lock."""
         if self._db is None or not self.recording:
             return
+        from claw_engine.trace.retention import DAY_MS, Limits, sweep  # once an hour
+
         settings = self._settings
         limits = Limits(
             self._world.clock.now_ms() - settings.max_age_days * DAY_MS, settings.max_mb * 1_000_000
@@ -300,7 +304,8 @@ class Recorder:
             while (swept := await self._db.run(lambda db: sweep(db, limits))).runs:
                 gone += swept.runs
                 # What the writer remembers may have gone with them.
-                self._writer.forget()
+                if self._writer is not None:
+                    self._writer.forget()
         except StateDiskError as error:
             self._stop(error.title.rstrip("."))
         if gone:
@@ -310,4 +315,4 @@ class Recorder:
 def _load() -> None:
     """What the first batch needs. Blocking: not on the loop."""
     import claw_engine.storage.sqlite
-    import claw_engine.trace.schema  # noqa: F401 - loaded for later
+    import claw_engine.trace.writer  # noqa: F401 - loaded for later

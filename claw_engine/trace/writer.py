@@ -15,8 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from claw_engine.protocol.trace import DELTA_OWNER, TraceEvent, TraceKind
-from claw_engine.trace.bodies import Bodies, Change, plain
-from claw_engine.trace.ports import Call, CallEnd
+from claw_engine.trace.bodies import Bodies, plain
+from claw_engine.trace.noted import Begun, Ended, Item
 from claw_engine.trace.schema import packed
 
 if TYPE_CHECKING:
@@ -27,23 +27,6 @@ OUTPUT_CHARS = 64 * 1024
 """Characters of live output kept a tool call; its result stands in the next request anyway."""
 LEFT_OUT = "\n[the trace leaves out the rest of this output]"
 RUNS_MOST = 1_000
-
-
-class Begun(Struct, frozen=True):
-    """A call that was handed to the wire."""
-
-    call: Call
-    body: bytes
-    change: Change
-
-
-class Ended(Struct, frozen=True):
-    run_id: str
-    call_id: str
-    end: CallEnd
-
-
-Item: TypeAlias = TraceEvent | Begun | Ended
 
 
 Row: TypeAlias = tuple[object, ...]

@@ -47,7 +47,8 @@ def test_an_engine_is_ready_with_nothing_heavy_loaded(tmp_path: Path) -> None:
     loaded = ready_modules(tmp_path / "state")
     assert loaded & HEAVY == set()
     own = sum(name.startswith("claw_engine") for name in loaded)
-    assert own <= 380, f"{own} modules of ours: import at first use what a start does not need"
+    # The trace is noted from the first run on: recorder, its values, and the method family.
+    assert own <= 390, f"{own} modules of ours: import at first use what a start does not need"
 
 
 def test_a_configured_provider_costs_a_parser_and_no_more(tmp_path: Path) -> None:

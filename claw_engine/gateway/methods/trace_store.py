@@ -22,7 +22,7 @@ def methods(parts: GatewayParts) -> tuple[Method, ...]:
     def desk() -> TracePort:
         if parts.trace is None:
             raise InvalidRequest("there is no trace store here")
-        return parts.trace
+        return parts.trace()
 
     def canonical(key: str | None) -> str | None:
         return None if key is None else parts.sessions.canonical(key)
