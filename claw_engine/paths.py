@@ -2,7 +2,7 @@
 
 Names and layout are OpenClaw 2026.2.26's; our own additions live in files and folders that it
 ignores: `claw.sock`, `door.key`, `gateway.lock`, `lanes.json`,
-`processes.json`, `inbox/`, `approvals/`, `trace/`.
+`processes.json`, `inbox/`, `approvals/`, `trace/`, `usage/`.
 """
 
 from __future__ import annotations
@@ -85,6 +85,16 @@ class StateDir(Struct, frozen=True):
     def approvals_journal(self) -> Path:
         """Requests and decisions, one JSON line each (ours)."""
         return self.approvals_dir / "requests.jsonl"
+
+    @property
+    def usage_db(self) -> Path:
+        """What calls to models have cost (ours)."""
+        return self.root / "usage" / "usage.db"
+
+    @property
+    def calibration_json(self) -> Path:
+        """How far our token estimates are off, by model (ours)."""
+        return self.root / "usage" / "calibration.json"
 
     @property
     def exec_approvals(self) -> Path:

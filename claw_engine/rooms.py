@@ -43,6 +43,7 @@ from claw_engine.inbox.ports import DispatchDeps
 from claw_engine.inbox.session_commands import SessionCommands, stopping_reset
 from claw_engine.lanes import DEFAULT_WIDTHS, Lanes
 from claw_engine.log_tail import LogTail
+from claw_engine.metering import meter_for
 from claw_engine.models.base import ModelConfigError, ModelRef
 from claw_engine.models.catalog import Models
 from claw_engine.notices import NoticeBoard
@@ -111,6 +112,7 @@ class Rooms:
         self.processes = ProcessTable(world, publish, state.processes_json)
         self.keeper = Keeper(world, state.root, env, wishes_of(settings))
         self.boxes = Boxes(world, state.root, env, self.keeper)
+        self.meter = meter_for(world, state, board, self.settings)
         self.permission = ModeSwitch(world, publish, state.approvals_dir / "mode.json")
         self.probes = Probes()
         self.box_desk = BoxDesk(self.boxes, self.settings, self.workspace, self._entry)
@@ -141,6 +143,8 @@ class Rooms:
                 mode=self._mode_of,
                 standing=Standings(self.boxes, self._entry),
                 tracer=self.tracing.recorder,
+                meter=self.meter,
+                session_id=self._session_id,
             )
         )
         deps = DispatchDeps(
@@ -208,6 +212,7 @@ class Rooms:
         self._closing.push_async_callback(self.tracing.close)
         await self.sessions.open()
         self._closing.push_async_callback(self.sessions.close)
+        self._closing.push_async_callback(self.meter.close)
         recovered = await self.journal.open()
         self._closing.push_async_callback(self.journal.close)
         await self.processes.reap({accepted.id for accepted in recovered.interrupted})
@@ -275,6 +280,7 @@ class Rooms:
                 log.warning("workspace of %s is not ready: %s", agent, error)
         with contextlib.suppress(ModelConfigError):  # the status says what is wrong with it
             await self.models.warm_up(self.models.resolve(self.settings()))
+        await self.meter.calibration.load()
         self._tell_doubts()
         for agent, why in (await self.box_desk.doubts()).items():
             self._board.tell(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Literal
 
+from claw_engine.agent.books import Books
 from claw_engine.agent.collect import Collector
 from claw_engine.agent.ports import Tracer, usage_json
 from claw_engine.agent.prompt.report import SizeBook, rows
@@ -36,7 +37,7 @@ class Asker:
 
     def __init__(
         self, model: Model, steps: Steps, clock: Clock, book: SizeBook, run: Run,
-        tracer: Tracer | None = None,
+        tracer: Tracer | None = None, books: Books | None = None,
     ) -> None:  # fmt: skip
         self._model = model
         self._steps = steps
@@ -44,9 +45,15 @@ class Asker:
         self._book = book
         self._run = run
         self._tracer = tracer
+        self._books = books
         self._calls = 0
         self.call_id = ""
         self.current: Collector | None = None
+
+    @property
+    def ratio(self) -> float:
+        """By what token estimates for this model are multiplied."""
+        return self._books.ratio if self._books is not None else 1.0
 
     async def ask(self, request: Request, cause: CallCause) -> Collector:
         """The complete answer. Raises ModelError when retries are used up or useless."""
@@ -70,13 +77,15 @@ class Asker:
         raise AssertionError("the last attempt returns or raises")
 
     async def _once(self, request: Request, cause: CallCause, attempt: int) -> Collector:
+        encoded = self._model.encode(request)
+        books, ratio = self._books, self.ratio
+        parts, tokens = rows(encoded, self._book, ratio)
+        ticket = await books.admit(tokens) if books is not None else None
         # What led to it: the call before it in this run, for the first one the run's own parent.
         parent = f"{self._run.id}/{self.call_id}" if self._calls else self._run.parent_id
         self._calls += 1
         call_id = self.call_id = f"call-{self._calls}"
         self._steps.state(RunState.CONNECTING, cause.value)
-        encoded = self._model.encode(request)
-        parts, tokens = rows(encoded, self._book)
         self._steps.tell(
             TraceKind.CALL_STARTED,
             callId=call_id,
@@ -84,7 +93,8 @@ class Asker:
             model=request.model.name,
             parts=parts,
             bytes=len(encoded.body),
-            tokens=tokens,
+            tokens=round(tokens * ratio),
+            ratio=ratio,
             estimated=True,
         )
         self._trace(encoded, request, (call_id, cause, parent, attempt), tokens)
@@ -120,16 +130,25 @@ class Asker:
             if close is not None:
                 await close()
             usage = usage_json(answer.usage) if answer.usage is not None else None
+            spent = None
+            if books is not None and ticket is not None:
+                spent = books.settle(
+                    ticket, tokens, answer, call_id=call_id, cause=cause.value, status=ended,
+                    silent=not watch.streaming,
+                )  # fmt: skip
             self._steps.tell(
                 TraceKind.CALL_ENDED,
                 callId=call_id,
                 stopReason=ended,
                 usage=usage,
+                spent=spent.to_json() if spent is not None else None,
                 ttftMs=watch.ttft_ms,
                 durationMs=watch.elapsed_ms(),
                 error={"kind": error.kind.value, "message": error.title} if error else None,
             )
-            self._trace_end(call_id, answer, ended, error, watch.ttft_ms)
+            self._trace_end(
+                call_id, answer, ended, error, watch.ttft_ms, spent.cost if spent else None
+            )
         return answer
 
     def _trace(
@@ -152,7 +171,7 @@ class Asker:
 
     def _trace_end(
         self, call_id: str, answer: Collector, ended: str, error: ModelError | None,
-        ttft_ms: int | None,
+        ttft_ms: int | None, cost: float | None,
     ) -> None:  # fmt: skip
         if self._tracer is None:
             return
@@ -165,7 +184,7 @@ class Asker:
         )
         end = CallEnd(
             status, ended, self._clock.now_ms(), ttft_ms, answer.text, answer.reasoning,
-            answer.raw_calls(), counted or None, error=error.title if error is not None else None,
+            answer.raw_calls(), counted or None, cost, error.title if error is not None else None,
         )  # fmt: skip
         self._tracer.end_call(self._run.id, call_id, end)
 

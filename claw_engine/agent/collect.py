@@ -62,6 +62,12 @@ class Collector:
         return "".join(self._text)
 
     @property
+    def produced(self) -> str:
+        """Everything the model wrote so far, for whoever estimates what it cost."""
+        calls = [call.name + "".join(call.arguments) for call in self._calls.values()]
+        return "".join((*self._text, *self._reasoning, *calls))
+
+    @property
     def reasoning(self) -> str:
         return "".join(self._reasoning)
 

@@ -143,11 +143,14 @@ class Loop:
 
     def _fitted(self, request: Request, turns: list[Turn], window: int) -> list[Turn]:
         fixed = [*request.system, *(tool.part for tool in request.tools)]
+        # A model whose provider counts more than we estimate holds less. Never the other way: one
+        # that counts nonsense must not make us send too much.
         fitted = fit(
             turns,
-            window,
+            int(window / max(1.0, self._asker.ratio)),
             sum(len(part.text) for part in fixed),
             sum(self._book.tokens(part) for part in fixed),
+            self._book.tokens,
         )
         if fitted.left_out:
             # Of a long talk only the end was read: nobody has counted the rest.

@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from claw_engine.agent.ask import Asker
+from claw_engine.agent.books import Books
 from claw_engine.agent.briefing import Briefer, Briefing, Seen, SkillSource, Speaker
 from claw_engine.agent.checks import CallChecks, Caller, Hooks, loop_rules
 from claw_engine.agent.context.hygiene import TurnCache, turns_of
@@ -66,6 +67,7 @@ from claw_engine.storage.errors import StateDiskFull, disk_error
 from claw_engine.tools.base import ToolContext, guarded
 from claw_engine.tools.loops import LoopGuard
 from claw_engine.tools.policy.circumstances import external_origin
+from claw_engine.usage.meter import Meter
 from claw_engine.world import World
 
 if TYPE_CHECKING:
@@ -113,6 +115,10 @@ class AgentDeps(Struct, frozen=True):
     """Where a run's commands belong; None = nowhere but here."""
     hooks: Hooks | None = None
     """Looks at every tool call before and after."""
+    meter: Meter | None = None
+    """Counts every call and holds it against the budgets; None = nothing is counted."""
+    session_id: Callable[[str], str] = lambda key: ""
+    """The id of a session's present life."""
     skills: SkillSource | None = None
     tracer: Tracer | None = None
     """Takes down every call to a model."""
@@ -271,7 +277,10 @@ class Execution:
             trusted_origin=self._message.source in TRUSTED_SOURCES and not self._outside,
         )
         parking = Parking(self._place, steps, stopwatch, claim)
-        asker = Asker(deps.models.model(ref), steps, self._clock, runtime.book, run, deps.tracer)
+        session_id = deps.session_id(run.session_key)
+        books = Books.of(deps.meter, ref, run, session_id, deps.approvals, parking, steps)
+        model, clock = deps.models.model(ref), self._clock
+        asker = Asker(model, steps, clock, runtime.book, run, deps.tracer, books)
         rules = loop_rules(settings, run.agent_id)
         caller = Caller(run.agent_id, run.session_key, run.id)
         checks = CallChecks(caller, brief.tools, steps.notice, runtime.loops, rules, deps.hooks)

@@ -107,6 +107,8 @@ def refusal(ask: ApprovalAsk) -> str | None:
     """Why no grant can be made for a request; None when one can."""
     if ask.client is not None:
         return "the client that asks runs it itself"
+    if ask.kind is ApprovalKind.BUDGET:
+        return "a budget is passed once at a time"
     if ask.kind is not ApprovalKind.EXEC:
         return "a file outside the workspace is allowed once at a time"
     if ask.security != "allowlist" or ask.ask != "on-miss":

@@ -15,6 +15,7 @@ class ApprovalKind(StrEnum):
     READ = "read"
     WRITE = "write"
     EDIT = "edit"
+    BUDGET = "budget"
 
 
 class Decision(StrEnum):

@@ -109,7 +109,10 @@ browser.snapshotDefaults: mode
 browser.ssrfPolicy: allowPrivateNetwork allowedHostnames dangerouslyAllowPrivateNetwork
   hostnameAllowlist
 canvasHost: enabled liveReload port root
-claw: approvalTimeoutMs durability permissionMode resume trace
+claw: approvalTimeoutMs budgets durability permissionMode resume trace
+claw.budgets: day session
+claw.budgets.day: action cost step tokens warnAt
+claw.budgets.session: action cost step tokens warnAt
 claw.trace: enabled maxAgeDays maxMb
 commands: allowFrom bash bashForegroundMs config debug native nativeSkills ownerAllowFrom
   ownerDisplay ownerDisplaySecret restart text useAccessGroups

@@ -202,6 +202,7 @@ class ConfigReader(Struct):
             resume=claw.resume,
             durability=claw.durability,
             trace=claw.trace,
+            budgets=claw.budgets,
             raw=MappingProxyType(raw),
             resolved=MappingProxyType(resolved),
             env=MappingProxyType(dict(env)),

@@ -22,6 +22,7 @@ from claw_engine.config.sections.approvals import (
 )
 from claw_engine.config.sections.base import Section
 from claw_engine.config.sections.bindings import BindingsSettings
+from claw_engine.config.sections.budgets import BudgetsSettings
 from claw_engine.config.sections.commands import CommandsSettings
 from claw_engine.config.sections.cron import CronSettings
 from claw_engine.config.sections.gateway import GatewaySettings
@@ -65,6 +66,7 @@ class Settings(Struct, frozen=True):
     resume: ResumePolicy = "ask"
     durability: Durability = "power"
     trace: TraceSettings = field(default_factory=TraceSettings)
+    budgets: BudgetsSettings = field(default_factory=BudgetsSettings)
     raw: Mapping[str, object] = field(default_factory=dict)
     resolved: Mapping[str, object] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)

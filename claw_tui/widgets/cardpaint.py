@@ -15,6 +15,7 @@ from claw_tui.widgets.ink import Ink
 
 LABEL = 6
 WHY_LINES = 3
+_LABELS = {"exec": "RUN", "read": "READ", "write": "WRITE", "edit": "EDIT", "budget": "SPEND"}
 
 
 def _labelled(label: str, rows: list[str], ink: Ink, pen: Style) -> list[Strip]:
@@ -26,6 +27,8 @@ def _labelled(label: str, rows: list[str], ink: Ink, pen: Style) -> list[Strip]:
 def why_lines(card: Approval, width: int, ink: Ink, most: int = WHY_LINES) -> list[Strip]:
     """The model's own words before the call, at most `most` lines."""
     words = " ".join(tame(card.why).split())
+    if not words and card.kind == "budget":
+        return []  # the engine asks, not the model
     if not words:
         return _labelled("WHY", ["the model gave no reason"], ink, ink("warn", "i"))
     rows = wrap(f"“{words}”", width - LABEL - 1)
@@ -38,7 +41,7 @@ def why_lines(card: Approval, width: int, ink: Ink, most: int = WHY_LINES) -> li
 
 def command_lines(card: Approval, width: int, ink: Ink) -> list[Strip]:
     """The command, whole; scrolls when it is longer than its place."""
-    label = {"exec": "RUN", "read": "READ", "write": "WRITE", "edit": "EDIT"}.get(card.kind, "DO")
+    label = _LABELS.get(card.kind, "DO")
     rows = wrap(reveal(card.command), width - LABEL - 1)
     return _labelled(label, rows, ink, ink("text", "b"))
 

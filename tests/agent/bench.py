@@ -51,6 +51,9 @@ from claw_engine.sessions.entry import SessionEntry
 from claw_engine.sessions.store import Sessions
 from claw_engine.tools.base import Tool, ToolContext, ToolResult
 from claw_engine.tools.registry import ToolRegistry
+from claw_engine.usage.calibration import Calibration
+from claw_engine.usage.ledger import Ledger
+from claw_engine.usage.meter import Meter
 from claw_engine.world import RealDisk
 from tests.support.fakes import FakeClock, fake_world
 
@@ -207,6 +210,11 @@ class Bench:
         self.journal = Journal(self.world, self.state.inbox_dir)
         self.sessions = Sessions(self.world, self.state, self.bus.publish)
         self.broker = Broker(self.world, self.bus.publish, self.state.approvals_journal)
+        self.meter = Meter(
+            self.clock, Ledger(self.world, self.state.usage_db, lambda why: None),
+            Calibration(self.world, self.state.calibration_json), lambda: self.settings.budgets,
+            lambda: "UTC",
+        )  # fmt: skip
         self.rules = ExecApprovals(self.world, self.state.exec_approvals)
         agent_deps = AgentDeps(
             world=self.world,
@@ -217,6 +225,8 @@ class Bench:
             approvals=self.broker,
             exec_approvals=self.rules,
             abort=self.runs.abort,
+            meter=self.meter,
+            session_id=self._session_id,
         )
         self.agent = AgentRuntime(agent_deps, HOST)
         self.on_event: Callable[[Event], None] = self.bus.publish
@@ -239,6 +249,10 @@ class Bench:
         self._subscription = self.bus.subscribe("trace", capacity=100_000)
         self._ids = 0
 
+    def _session_id(self, key: str) -> str:
+        entry = self.sessions.get(key)
+        return entry.session_id if entry is not None else ""
+
     async def _reset(self, key: str, reason: str) -> SessionEntry:
         return await self.sessions.reset(key)
 
@@ -254,6 +268,7 @@ class Bench:
     async def stop(self) -> None:
         await self.dispatcher.close()
         await self.broker.close()
+        await self.meter.close()
         await self.sessions.close()
         await self.journal.close()
         self.disk.close()

@@ -7,13 +7,14 @@ person. Pairing is repaired afterwards. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from claw_engine.agent.context.tokens import CHARS_PER_TOKEN, estimate
 from claw_engine.models.base import Turn
+from claw_engine.parts import Part
 
 RESULT_WEIGHT = 2
 """Tool output is dense: about two characters a token, so each counts double."""
@@ -40,8 +41,14 @@ class Fitted(Struct, frozen=True):
     left_out: int = 0
 
 
-def fit(turns: Sequence[Turn], window: int, fixed_chars: int = 0, fixed_tokens: int = 0) -> Fitted:
-    """Fits `turns` beside system prompt and tools (`fixed_*`) into `window` tokens."""
+def fit(
+    turns: Sequence[Turn], window: int, fixed_chars: int = 0, fixed_tokens: int = 0,
+    count: Callable[[Part], int] | None = None,
+) -> Fitted:  # fmt: skip
+    """Fits `turns` beside system prompt and tools (`fixed_*`) into `window` tokens.
+
+    `count` gives the estimated tokens of a part, for whoever remembers them.
+    """
     out, truncated = _truncate(turns, window)
     chars = results = 0
     for turn in out:
@@ -53,7 +60,7 @@ def fit(turns: Sequence[Turn], window: int, fixed_chars: int = 0, fixed_tokens: 
     # Tokens never outnumber UTF-8 bytes and rarely exceed characters: skip the exact sum if safe.
     left_out = 0
     if cleared or fixed_tokens + chars > window * HARD_SHARE:
-        out, left_out = _leave_out(out, window, fixed_tokens)
+        out, left_out = _leave_out(out, window, fixed_tokens, count or _estimated)
     return Fitted(out, truncated, cleared, left_out)
 
 
@@ -96,8 +103,10 @@ def _clear(turns: list[Turn], window: int, weight: int) -> tuple[list[Turn], int
     return turns, count
 
 
-def _leave_out(turns: list[Turn], window: int, fixed_tokens: int) -> tuple[list[Turn], int]:
-    sizes = list(map(_tokens, turns))
+def _leave_out(
+    turns: list[Turn], window: int, fixed_tokens: int, count: Callable[[Part], int]
+) -> tuple[list[Turn], int]:
+    sizes = [_tokens(turn, count) for turn in turns]
     total = fixed_tokens + sum(sizes)
     if total <= window * HARD_SHARE:
         return turns, 0
@@ -130,6 +139,9 @@ def _weight(turn: Turn) -> int:
     return _chars(turn) * (RESULT_WEIGHT if turn.role == "tool" else 1)
 
 
-def _tokens(turn: Turn) -> int:
-    own = sum(estimate(part.text) for part in turn.parts)
-    return own + sum(estimate(call.arguments.text) for call in turn.tool_calls)
+def _tokens(turn: Turn, count: Callable[[Part], int]) -> int:
+    return sum(map(count, turn.parts)) + sum(count(call.arguments) for call in turn.tool_calls)
+
+
+def _estimated(part: Part) -> int:
+    return estimate(part.text)

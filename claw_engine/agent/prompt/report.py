@@ -6,6 +6,7 @@ Byte counts come from the spans of the encoded body, so they are what really cro
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import cast
 
 from claw_engine.agent.context.tokens import estimate
 from claw_engine.models.base import Encoded, Piece
@@ -23,6 +24,7 @@ class SizeBook:
     def __init__(self) -> None:
         self._tokens: dict[int, tuple[Part, int]] = {}
         self._rows: dict[int, tuple[Piece, list[Row], int]] = {}
+        self._ratios: dict[int, tuple[Piece, float, list[Row]]] = {}
 
     def tokens(self, part: Part) -> int:
         """Estimated tokens."""
@@ -34,16 +36,27 @@ class SizeBook:
             known = self._tokens[id(part)] = (part, estimate(part.text))
         return known[1]
 
-    def rows(self, piece: Piece) -> tuple[list[Row], int]:
-        """The rows of a piece's parts and the tokens of all of them; not to be changed."""
+    def rows(self, piece: Piece, ratio: float = 1.0) -> tuple[list[Row], int]:
+        """The rows of a piece's parts, tokens drawn by `ratio`, and the tokens of all of them
+        without it; not to be changed."""
         known = self._rows.get(id(piece))
         if known is None:
             if len(self._rows) >= _MAX_REMEMBERED:
                 self._rows.clear()
             known = self._rows[id(piece)] = (piece, *self._count(piece))
-        return known[1], known[2]
+        return known[1] if ratio == 1.0 else self._drawn(known[0], known[1], ratio), known[2]
 
-    def all_rows(self, pieces: Iterable[Piece]) -> tuple[list[Row], int]:
+    def _drawn(self, piece: Piece, plain: list[Row], ratio: float) -> list[Row]:
+        # A ratio moves seldom, so what was drawn by it is kept like what was counted.
+        known = self._ratios.get(id(piece))
+        if known is None or known[0] is not piece or known[1] != ratio:
+            if len(self._ratios) >= _MAX_REMEMBERED:
+                self._ratios.clear()
+            drawn = [{**row, "tokens": round(cast("int", row["tokens"]) * ratio)} for row in plain]
+            known = self._ratios[id(piece)] = (piece, ratio, drawn)
+        return known[2]
+
+    def all_rows(self, pieces: Iterable[Piece], ratio: float = 1.0) -> tuple[list[Row], int]:
         """`rows` of many, in order; nearly all pieces of a talk are known."""
         out: list[Row] = []
         total = 0
@@ -51,7 +64,7 @@ class SizeBook:
             if piece.parts:
                 known = self._rows.get(id(piece))
                 found, tokens = (known[1], known[2]) if known is not None else self.rows(piece)
-                out += found
+                out += found if ratio == 1.0 else self._drawn(piece, found, ratio)
                 total += tokens
         return out, total
 
@@ -72,10 +85,10 @@ class SizeBook:
         return rows, total
 
 
-def rows(encoded: Encoded, book: SizeBook) -> tuple[list[Row], int]:
+def rows(encoded: Encoded, book: SizeBook, ratio: float = 1.0) -> tuple[list[Row], int]:
     """One row a part that is in the body, in wire order: id, kind, name, source, bytes, tokens
-    (estimated); and the tokens of all parts."""
-    return book.all_rows(encoded.pieces)
+    (estimated, times `ratio`); and the tokens of all parts, without the ratio."""
+    return book.all_rows(encoded.pieces, ratio)
 
 
 def size_changes(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:

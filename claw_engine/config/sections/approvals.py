@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from claw_engine.config.sections.base import Count, Section
+from claw_engine.config.sections.budgets import BudgetsSettings
 
 DEFAULT_TIMEOUT_MS = 30 * 60 * 1000
 
@@ -34,6 +35,7 @@ class ClawSettings(Section, frozen=True):
     resume: ResumePolicy = "ask"
     durability: Durability = "power"
     trace: TraceSettings = TraceSettings()
+    budgets: BudgetsSettings = BudgetsSettings()
 
 
 class ApprovalsSettings(Section, frozen=True):

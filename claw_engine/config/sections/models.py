@@ -29,13 +29,15 @@ class Cost(Section, frozen=True):
     cache_write: Number = 0
 
     def prices(self) -> dict[str, float]:
-        """All four by name."""
-        return {
+        """Those that are known, by name: the ones that were given, or all if what was is free."""
+        all_four = {
             "input": self.input,
             "output": self.output,
             "cache_read": self.cache_read,
             "cache_write": self.cache_write,
         }
+        given = {name: all_four[name] for name in all_four if name in self.stated}
+        return all_four if given and not any(given.values()) else given
 
 
 class ProviderModel(Section, frozen=True, kw_only=True):

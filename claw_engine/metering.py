@@ -1,0 +1,45 @@
+"""Wires the usage room to the state directory, the settings and the notice board."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from claw_engine.agent.options import local_timezone
+from claw_engine.config.settings import Settings
+from claw_engine.notices import NoticeBoard
+from claw_engine.paths import StateDir
+from claw_engine.usage.calibration import Calibration
+from claw_engine.usage.ledger import Ledger
+from claw_engine.usage.meter import Meter
+from claw_engine.world import World
+
+UNWRITTEN = "usage-unwritten"
+"""The notice that stands while the ledger cannot be written."""
+
+
+def meter_for(
+    world: World, state: StateDir, board: NoticeBoard, settings: Callable[[], Settings]
+) -> Meter:
+    """The engine's meter; nothing is read before it is needed."""
+
+    def trouble(why: str) -> None:
+        if not why:
+            board.clear(UNWRITTEN)
+            return
+        board.tell(
+            UNWRITTEN, "warn", "What models cost is not written down at the moment.", text=why,
+            hint="It is kept in memory meanwhile.", sticky=True,
+        )  # fmt: skip
+
+    return Meter(
+        world.clock,
+        Ledger(world, state.usage_db, trouble),
+        Calibration(world, state.calibration_json),
+        lambda: settings().budgets,
+        lambda: timezone_of(settings()),
+    )
+
+
+def timezone_of(settings: Settings) -> str:
+    """The person's time zone: where days begin."""
+    return settings.agents.defaults.user_timezone or local_timezone()

@@ -1,0 +1,1 @@
+"""What calls to models cost: counted, kept, and held against budgets. Knows no agent."""
