@@ -21,7 +21,7 @@ from claw_engine.paths import StateDir, contains
 from claw_engine.sessions.keys import normalise_agent_id
 from claw_engine.sessions.routing import routes_of, workspace_of
 from claw_engine.sessions.store import Sessions
-from claw_engine.skills.shelf import SkillShelf
+from claw_engine.skills.door import SkillDoor
 from claw_engine.storage.errors import disk_error
 from claw_engine.world import World
 
@@ -201,7 +201,7 @@ class SkillsAdapter:
     """The skills as the gateway's `SkillsPort`; `settle` follows a changed configuration."""
 
     def __init__(
-        self, world: World, state: StateDir, shelf: SkillShelf, config: ConfigStore,
+        self, world: World, state: StateDir, shelf: SkillDoor, config: ConfigStore,
         settle: Callable[[Reloaded, bool], None],
     ) -> None:  # fmt: skip
         self._world = world

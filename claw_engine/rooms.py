@@ -61,7 +61,7 @@ from claw_engine.sessions.events import SessionBegun
 from claw_engine.sessions.maintenance import limits_of
 from claw_engine.sessions.routing import routes_of, workspace_of
 from claw_engine.sessions.store import Sessions
-from claw_engine.skills.shelf import SkillShelf
+from claw_engine.skills.door import SkillDoor
 from claw_engine.tool_calls import ToolCalls
 from claw_engine.tools.box_desk import BoxDesk
 from claw_engine.tools.exec.table import ProcessTable
@@ -126,7 +126,7 @@ class Rooms:
         world, publish = self._world, self._board.publish
         self.tools = ToolRegistry(default_tools(self.processes, self.keeper, self.boxes))
         self.hooks = ToolHooks(world.clock)
-        self.skills = SkillShelf(world.disk, world.clock, self._state.skills_dir)
+        self.skills = SkillDoor(world.disk, world.clock, self._state.skills_dir)
         self.desk = ToolDesk(self.tools, self.tools.explain, self._answering)
         self.agent = AgentRuntime(
             AgentDeps(
