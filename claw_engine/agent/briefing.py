@@ -26,9 +26,11 @@ from claw_engine.agent.prompt.facts import (
     needs_reasoning_tags,
 )
 from claw_engine.agent.prompt.inbound import surface_of
+from claw_engine.agent.prompt.system_report import Report, ReportBook, Told, system_report
 from claw_engine.models.base import ModelRef, ToolSpec
 from claw_engine.sandbox.box import AGENT_MOUNT, Backend, Box, Standing, WorkspaceAccess
 from claw_engine.tools.policy.circumstances import circumstances
+from claw_engine.tools.standing import settings_of
 
 if TYPE_CHECKING:
     from claw_engine.config.settings import Settings
@@ -94,12 +96,14 @@ class SkillSource(Protocol):
 
 
 class Briefing(Struct, frozen=True, eq=False):
-    """What a run starts with. `readable` are folders that may be read besides the workspace."""
+    """What a run starts with. `readable` are folders that may be read besides the workspace;
+    `told` is what a report of it is made from."""
 
     prompt: SystemPrompt
     tools: ToolBox
     specs: tuple[ToolSpec, ...]
     standing: Standing
+    told: Told
     readable: tuple[str, ...] = ()
 
 
@@ -114,6 +118,7 @@ class Briefer:
         standing: StandingOf | None,
         skills: SkillSource | None,
     ) -> None:
+        self.reports = ReportBook()
         self._prompts = prompts
         self._tools = tools
         self._host = host
@@ -167,7 +172,20 @@ class Briefer:
         readable = skills.folders(place) if skills is not None else ()
         if self._host.docs and box is None:
             readable = (*readable, self._host.docs)
-        return Briefing(prompt, tools, specs, standing, readable)
+        told = Told(
+            prompt, specs, ref, speaker.session_key, str(chosen.workspace), chosen.limits,
+            settings_of(settings, speaker.agent_id).mode, box is not None,
+        )  # fmt: skip
+        return Briefing(prompt, tools, specs, standing, told, readable)
+
+    async def estimate(
+        self, settings: Settings, chosen: Options, ref: ModelRef, speaker: Speaker, now_ms: int
+    ) -> Report:
+        """The report of a run that would begin now. Raises as `brief` does."""
+        await self._prompts.prepare(chosen.workspace, seeding=chosen.seeding)
+        seen = await self.look(settings, chosen, speaker.agent_id)
+        brief = await self.brief(settings, chosen, ref, speaker, seen)
+        return system_report(brief.told, "estimate", now_ms)
 
     async def _where(self, settings: Settings, chosen: Options, speaker: Speaker) -> Standing:
         if self._standing is None:

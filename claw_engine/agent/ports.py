@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 NO_USAGE = Usage()
 
+REPORT_FIELD = "systemPromptReport"
+"""Field of a session's entry: what its last system prompt was made of (agent digest §2.5)."""
+
 
 class Conversation(Protocol):
     """One session's transcript. Writes keep their order and survive an abandoned wait."""
@@ -177,6 +180,8 @@ class RunResult(Struct, frozen=True):
     tool_calls: tuple[Mapping[str, object], ...] = ()
     started_ms: int | None = None
     ended_ms: int | None = None
+    report: Mapping[str, object] | None = None
+    """What the system prompt was made of (`systemPromptReport`); None if it came to none."""
 
     def usage_json(self) -> dict[str, object]:
         return usage_json(self.usage)

@@ -45,6 +45,7 @@ from claw_engine.agent.prompt.facts import Host
 from claw_engine.agent.prompt.fence import Fencer
 from claw_engine.agent.prompt.inbound import before_text
 from claw_engine.agent.prompt.report import SizeBook
+from claw_engine.agent.prompt.system_report import Report
 from claw_engine.agent.record import (
     RESUMED_FIELD,
     Recorder,
@@ -192,6 +193,7 @@ class Execution:
         self._claim: Claim | None = None
         self._model = ""
         self._window = 0
+        self._report: Report | None = None
         self._outside = Outside(external_origin(message.extra))
         self.steering = Steering()
         self.result = RunResult("aborted", "shutdown")
@@ -228,6 +230,7 @@ class Execution:
                 context_window=self._window,
                 started_ms=started_ms,
                 ended_ms=self._clock.now_ms(),
+                report=self._report,
             )
         return self.result
 
@@ -267,6 +270,7 @@ class Execution:
             log.info("workspace file created: %s", chosen.workspace / name)
         speaker = Speaker(run.session_key, run.agent_id, self._message.source, extra)
         brief = await runtime.briefer.brief(settings, chosen, ref, speaker, seen)
+        self._report = runtime.briefer.reports.of(brief.told, self._clock.now_ms)
         request = Request(
             model=ref,
             system=brief.prompt.parts,

@@ -1,4 +1,7 @@
-"""The inbox's own commands: `/status` and those of a session. Answers come from what is known."""
+"""The inbox's own commands: `/status`, `/context` and those of a session.
+
+Answers come from what is known.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,18 @@ from claw_engine.sessions.entry import SessionEntry
 
 
 def builtin_commands(deps: DispatchDeps) -> Commands:
-    """A registry with `/help` and `/status`; more is registered at wiring."""
+    """A registry with `/help`, `/status` and `/context`; more is registered at wiring."""
     commands = Commands()
 
     async def status(call: CommandCall) -> str:
         return status_text(deps, call.session_key, channel_of(call.message))
 
+    async def context(call: CommandCall) -> str:
+        from claw_engine.inbox.context_command import answer  # no start needs it
+
+        return await answer(deps, call)
+
+    commands.register(Command("/context", "what the model is told: list, detail, json", context))
     commands.register(Command("/status", "says which model answers and what is going on", status))
     return commands
 

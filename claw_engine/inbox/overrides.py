@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from claw_engine.agent.briefing import REASONING_FIELD
 from claw_engine.inbox.model import InboundMessage
 from claw_engine.sessions.entry import SessionEntry
 
@@ -40,8 +41,14 @@ def settings_for(settings: Settings, entry: SessionEntry | None) -> Settings:
 
 
 def message_for(message: InboundMessage, entry: SessionEntry | None) -> InboundMessage:
-    """The message with the session's thinking level, unless it brings its own."""
-    if message.thinking is not None or entry is None:
+    """The message with the session's thinking level, unless it brings its own, and with what the
+    session shows of it."""
+    if entry is None:
+        return message
+    shown = entry.text(REASONING_FIELD)
+    if shown in ("on", "stream"):
+        message = replace(message, extra={**message.extra, REASONING_FIELD: shown})
+    if message.thinking is not None:
         return message
     level = entry.text("thinkingLevel")
     return replace(message, thinking=level) if level in THINKING else message

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from claw_engine.agent.ports import RunError, RunResult
+from claw_engine.agent.ports import REPORT_FIELD, RunError, RunResult
 from claw_engine.agent.record import RUN_IDS_FIELD
 from claw_engine.agent.run import Execution
 from claw_engine.errors import ClawError
@@ -263,7 +263,14 @@ def _updated(entry: SessionEntry, result: RunResult, now_ms: int) -> SessionEntr
             "totalTokens": usage.total,
             "totalTokensFresh": True,  # else OpenClaw takes the number for a stale one
         }
+    if (report := result.report) is not None and not _is_kept(entry.raw.get(REPORT_FIELD), report):
+        fields[REPORT_FIELD] = {**report, "sessionId": entry.session_id}
     return entry.replace(**fields)
+
+
+def _is_kept(kept: object, report: Mapping[str, object]) -> bool:
+    """Whether the session has that report already: one is made anew only after a change."""
+    return isinstance(kept, Mapping) and kept.get("generatedAt") == report["generatedAt"]
 
 
 def _canceller(task: asyncio.Task[RunResult]) -> Callable[[], None]:
