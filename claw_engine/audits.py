@@ -44,10 +44,10 @@ def subject_of(
     path = config_path(state, env)
     reading = ConfigReader(path, dict(env), disk).read(1)
     if reading.settings is None:
-        problem = reading.problems[0] if reading.problems else None
+        problem = next((one.sentence() for one in reading.problems if one.fatal), str(path))
         raise NothingToAudit(
-            f"The configuration {path} cannot be used{f': {problem.message}' if problem else ''}.",
-            hint="Mend it; `claw config validate` says where.",
+            f"The configuration cannot be used: {problem}.",
+            hint="Mend it; `claw config validate` lists all that is wrong.",
         )
     files = dict.fromkeys((path, *reading.files))
     return Subject(state, reading.settings, tuple(files), env, routes)

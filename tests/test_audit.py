@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from claw_engine.audit import Audit, Finding, Severity, mend_modes
-from claw_engine.audits import all_checks, fix, report, subject_of
+from claw_engine.audits import NothingToAudit, all_checks, fix, report, subject_of
 from claw_engine.disk import RealDisk
 from claw_engine.paths import StateDir
 
@@ -120,6 +120,29 @@ def test_settings(
     rows = found(state_of(tmp_path, config), disk)
     assert rows[check].severity == severity
     assert rows[check].detail
+
+
+@pytest.mark.parametrize(
+    ("elevated", "default", "said"),
+    [
+        ({}, "off", "elevated off unless changed by the operator;"),
+        ({}, "full", "elevated full unless changed by the operator;"),
+        ({"enabled": False}, "on", "elevated off, for everyone;"),
+        ({"allowFrom": {"discord": ["1"], "slack": []}}, "on",
+         "elevated ask unless changed by the operator or discord;"),
+    ],
+)  # fmt: skip
+def test_the_surface_says_of_elevated_what_explain_says(
+    tmp_path: Path, disk: RealDisk, elevated: dict[str, Any], default: str, said: str
+) -> None:
+    config = {"tools": {"elevated": elevated}, "agents": {"defaults": {"elevatedDefault": default}}}
+    assert said in found(state_of(tmp_path, config), disk)["summary.attack_surface"].detail
+
+
+def test_a_broken_configuration_is_named_with_its_place(tmp_path: Path, disk: RealDisk) -> None:
+    state = state_of(tmp_path, {"gateway": {"port": "x"}})
+    with pytest.raises(NothingToAudit, match=r"openclaw\.json:1:14: gateway\.port: expected"):
+        found(state, disk)
 
 
 RULES: list[tuple[dict[str, Any], str]] = [

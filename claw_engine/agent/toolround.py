@@ -85,6 +85,8 @@ class Outcome(Struct):
         if len(text) > KEPT_CHARS:
             text = f"{text[:KEPT_CHARS]}\n[cut: {len(self.text)} characters in all]"
         details = {**self.approval, **(self.details or {})}
+        if self.waited_s:  # else a reader would count the operator's time as the call's own
+            details.setdefault("durationMs", self.duration_ms)
         return ToolResultMessage(
             self.call.id, self.call.name, (TextBlock(text),), self.status != "ok", now_ms,
             details or None,

@@ -56,7 +56,12 @@ def _list(found: Json) -> None:
 def _explain(found: Json) -> None:
     say(f"session   {found.get('sessionKey')} (agent {found.get('agentId')})")
     if not found.get("sandboxed"):
-        say(f"sandbox   none: mode {found.get('mode')}; commands run on this machine")
+        say(f"sandbox   no box of its own: mode {found.get('mode')}")
+        confined = found.get("confined")
+        if isinstance(confined, dict):
+            backend, warning = confined.get("backend"), confined.get("warning")
+            where = f"by {backend}, on this machine" if backend else "no: on this machine as you"
+            say(f"confined  {where}" + (f"; {one_line(str(warning))}" if warning else ""))
     else:
         backend = found.get("backend") or f"NONE WORKS: {found.get('broken')}"
         say(f"sandbox   {backend} (mode {found.get('mode')}, scope {found.get('scope')})")

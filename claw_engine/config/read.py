@@ -273,14 +273,21 @@ def _widens_policy(finding: Finding) -> bool:
 
 
 def locate(documents: list[Document], path: KeyPath) -> tuple[str, int, int]:
-    """File, line and column of a path; an included file is asked when the main one lacks it."""
+    """File, line and column of a path, or of its nearest ancestor, in the file that has most of it;
+    of several the main one."""
+    best, most = None, -1
     for document in documents:
-        below = path[len(document.mount) :]
-        if path[: len(document.mount)] == document.mount and document.spans.get(below):
-            return (document.file, *document.spans.locate(below))
-    if not documents:
+        mount = len(document.mount)
+        if path[:mount] != document.mount:
+            continue
+        known = len(path)
+        while known > mount and not document.spans.get(path[mount:known]):
+            known -= 1
+        if known > most:
+            best, most = document, known
+    if best is None:
         return "", 0, 0
-    return (documents[0].file, *documents[0].spans.locate(path))
+    return (best.file, *best.spans.locate(path[len(best.mount) :]))
 
 
 def expand_home(value: object, home: str) -> None:

@@ -94,8 +94,10 @@ class Sections(Struct):
         except Faults as faults:
             from claw_engine.config.explain import explain  # only when something is wrong
 
+            listed = isinstance(self.resolved[name], list | tuple)  # read as an object's field
             for path, message in explain(faults.all, name, self.hidden):
-                self.findings.append(Finding(ProblemKind.WRONG_TYPE, (name, *path), message))
+                steps = path[1:] if listed else path
+                self.findings.append(Finding(ProblemKind.WRONG_TYPE, (name, *steps), message))
             return kind()
 
 

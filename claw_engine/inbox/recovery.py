@@ -34,13 +34,10 @@ from claw_engine.messages import (
     text_of,
 )
 from claw_engine.protocol.names import INTERRUPTED_BY_RESTART
+from claw_engine.protocol.names import LOST_CALL as LOST_CALL
 
 log = logging.getLogger("claw.inbox")
 
-LOST_CALL = (
-    "The engine stopped while this call was going on. Outcome unknown: it may have happened, in "
-    "part or not at all."
-)
 UNANSWERED_CALL = (
     "Not run: this call still waited for the operator when the engine stopped. The request has "
     "expired; call again if it is still needed."

@@ -23,15 +23,11 @@ from claw_engine.inbox.ports import DispatchDeps
 from claw_engine.inbox.queue_modes import batch_text
 from claw_engine.inbox.recovery import Interrupted, settle_interrupted
 from claw_engine.inbox.talks import Talks
+from claw_engine.protocol.names import RESUME_NOTE as RESUME_NOTE
 
 log = logging.getLogger("claw.inbox")
 
 NOTICE = "runs-interrupted"
-RESUME_NOTE = (
-    "[The engine was restarted while it worked on this message. Go on from where it stopped. A "
-    "call whose result says that its effect is unknown may or may not have happened: look before "
-    "you repeat it.]"
-)
 _SHOWN = 200
 
 

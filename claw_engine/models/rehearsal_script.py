@@ -15,6 +15,7 @@ from msgspec import Struct
 from claw_engine.models.base import Request, Turn
 from claw_engine.parts import PartKind
 from claw_engine.patterns import late
+from claw_engine.protocol.names import LOST_CALL, RESUME_NOTE
 
 DEFAULT_RATE = 50.0  # tokens per second of `long`
 MAX_TOKENS = 1_000_000
@@ -66,6 +67,12 @@ UNTRUSTED = (
     "I act only on messages typed at the console or with `claw agent`."
 )
 
+AGAIN = "The engine was restarted before I was done; I take my script up again."
+NOT_AGAIN = (
+    "The engine was restarted while a call of mine was going on. Nobody knows what it did, and a "
+    "script cannot look: I do not repeat it. Send your message again if you want it repeated."
+)
+
 # OpenClaw stamps user text with `[Mon 2026-11-30 08:46 UTC] `.
 _STAMP = late(r"^\[[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} \d{2}:\d{2}[^\]\n]*\]\s*")
 _VERB = late(r"^(run|tools|read|write|think|long|fail)(?:\s*:\s*|\s+)(.+)$", re.I | re.S)
@@ -87,12 +94,27 @@ def script(request: Request) -> tuple[Step, ...]:
         return (Speak(_report(after)),)
     if not request.trusted_origin:
         return (Speak(UNTRUSTED),)
-    steps = _verb(_user_text(request.turns[newest]))
+    typed = _user_text(request.turns[newest])
+    steps = _verb(typed.removeprefix(RESUME_NOTE).strip())
+    if typed.startswith(RESUME_NOTE):
+        if _lost_a_call(request.turns[:newest]):
+            return (Speak(NOT_AGAIN),)
+        steps = (Speak(AGAIN), *steps)
     return _only_offered(steps, {tool.name for tool in request.tools})
 
 
 def _newest_user(turns: tuple[Turn, ...]) -> int:
     return next((i for i in range(len(turns) - 1, -1, -1) if turns[i].role == "user"), -1)
+
+
+def _lost_a_call(before: tuple[Turn, ...]) -> bool:
+    """Whether a call of the newest round was cut short with the engine."""
+    for turn in reversed(before):
+        if turn.role == "user":
+            return False
+        if turn.role == "tool" and any(LOST_CALL in part.text for part in turn.parts):
+            return True
+    return False
 
 
 def _user_text(turn: Turn) -> str:

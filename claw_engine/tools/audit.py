@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from claw_engine.audit import Finding, Severity, Subject
+from claw_engine.tools.elevated import level
 from claw_engine.tools.standing import settings_of
+
+if TYPE_CHECKING:
+    from claw_engine.config.settings import Settings
 
 LARGE = 25
 """Senders of one provider above which an allow list is long (OpenClaw 2026.2.26)."""
@@ -60,6 +65,17 @@ def check(subject: Subject) -> Iterator[Finding]:
     yield _surface(subject)
 
 
+def _elevated(settings: Settings) -> str:
+    """What holds until somebody says otherwise, and who may: as `claw sandbox explain` tells it."""
+    chosen = settings.agents.defaults.elevated_default
+    elevated = settings.tools.elevated
+    if not elevated.enabled:
+        return "off, for everyone"
+    word = level(elevated, chosen=chosen, source="console", extra={})
+    others = sorted(name for name, senders in elevated.allow_from.items() if senders)
+    return f"{word} unless changed by {' or '.join(['the operator', *others])}"
+
+
 def _surface(subject: Subject) -> Finding:
     settings = subject.settings
     boxed = sum(
@@ -71,7 +87,7 @@ def _surface(subject: Subject) -> Finding:
     parts = (
         f"port bound to {settings.gateway.bind}",
         f"channels {', '.join(named) or 'none'}",
-        f"elevated {'on' if settings.tools.elevated.enabled else 'off'}",
+        f"elevated {_elevated(settings)}",
         f"agents with a sandbox {boxed}",
     )
     return Finding(

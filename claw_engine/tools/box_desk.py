@@ -5,6 +5,7 @@ Knows settings, boxes and session keys; no wire and no terminal.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -84,6 +85,7 @@ class BoxDesk:
             "sandboxed": boxed,
             "mode": wanted.mode,
             "execHost": entry.get("execHost") or settings.tools.exec.host,
+            "confined": await self._confined(),
             "elevated": {
                 "enabled": elevated.enabled,
                 "level": level(elevated, chosen=chosen, source="console", extra={}),
@@ -111,6 +113,13 @@ class BoxDesk:
                 "network": wanted.docker.network,
             }
         return found
+
+    async def _confined(self) -> Mapping[str, object]:
+        """What closes the ways past the approvals for a command outside every box."""
+        keeper = self._boxes.keeper
+        await keeper.check()
+        warning = await asyncio.to_thread(lambda: keeper.warning)
+        return {"backend": keeper.name if keeper.confines else None, "warning": warning}
 
     async def recreate(
         self, *, session_key: str | None, agent_id: str | None, everything: bool

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+from claw_engine.messages import ToolResultMessage
 from claw_engine.protocol.trace import TraceKind
 from claw_engine.tools.base import ToolContext, ToolResult
 from tests.agent.bench import Bench, FnTool, ScriptedModel, calls, says
@@ -137,3 +138,5 @@ async def test_the_time_of_a_call_leaves_out_the_wait_for_the_operator(bench: Ma
     ended = await b.until(TraceKind.TOOL_ENDED, run)
     assert (ended.data["durationMs"], ended.data["waitedMs"]) == (2000, 100_000)
     await b.until(END, run)
+    kept = [m.details for m in await b.messages() if isinstance(m, ToolResultMessage)]
+    assert kept == [{"durationMs": 2000}], "so that it is the same after a restart"

@@ -55,6 +55,16 @@ def test_a_broken_configuration_is_said(tmp_path: Path, capsys: pytest.CaptureFi
     assert "cannot be used" in capsys.readouterr().err
 
 
+async def test_what_is_confined_by_nothing_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = tmp_path / "state"
+    async with engine_on(state, config=NONE):
+        assert await claw(state, "sandbox", "explain") == 0
+        out = capsys.readouterr().out
+        assert "confined  no: on this machine as you; approvals can be bypassed" in out
+
+
 async def test_sandbox_verbs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     state = tmp_path / "state"
     wanted = {"mode": "non-main", "backend": "bwrap"}
@@ -62,7 +72,11 @@ async def test_sandbox_verbs(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert await claw(state, "sandbox") == 0
         assert "No containers" in capsys.readouterr().out
         assert await claw(state, "sandbox", "explain") == 0
-        assert "commands run on this machine" in capsys.readouterr().out
+        out = capsys.readouterr().out
+        assert await claw(state, "sandbox", "explain", "--json") == 0
+        confined = json.loads(capsys.readouterr().out)["confined"]
+        by = f"by {confined['backend']}, on" if confined["backend"] else "no: on"
+        assert f"confined  {by} this machine" in out and "sandbox   no box" in out
         assert await claw(state, "sandbox", "explain", "--session", "other", "--json") == 0
         told = json.loads(capsys.readouterr().out)
         assert told["sandboxed"] is True and told["scope"] == "agent"

@@ -157,6 +157,17 @@ def test_includes_merge_in_order_and_siblings_win(config: Config) -> None:
     assert len(loaded.files) == 5
 
 
+def test_what_lacks_in_an_included_file_is_named_there(config: Config) -> None:
+    """On one line, so that only the column says where."""
+    config.write("{$include: './b'}")
+    config.write("{agents: {list: [{default: true}]}, bindings: [{agentId: 'a'}]}", "b")
+    with pytest.raises(ConfigError) as caught:
+        config.store().load()
+    found = [(Path(one.file).name, one.line, one.column, format_path(one.path))
+             for one in caught.value.problems]  # fmt: skip
+    assert found == [("b", 1, 18, "agents.list[0].id"), ("b", 1, 48, "bindings[0].match")]
+
+
 @pytest.mark.parametrize(
     ("files", "words"),
     [

@@ -15,7 +15,9 @@ from claw_engine.models.base import (
     decode_span,
 )
 from claw_engine.models.rehearsal import REHEARSAL, RehearsalModel
+from claw_engine.models.rehearsal_script import AGAIN, NOT_AGAIN
 from claw_engine.parts import Part, PartKind
+from claw_engine.protocol.names import LOST_CALL, RESUME_NOTE
 from tests.models.helpers import (
     ask,
     assistant,
@@ -108,6 +110,28 @@ async def test_an_older_message_merged_into_the_turn_is_not_acted_on() -> None:
     new = Part("e2:0", PartKind.USER, "e2", "[Mon 2026-11-30 08:47 UTC] read: new")
     events = await ask(model(), request(Turn("user", (old, new)), tools=TOOLS))
     assert [(name, json.loads(a)) for _, name, a in calls_of(events)] == [("read", {"path": "new"})]
+
+
+async def test_a_run_that_is_taken_up_again_goes_on_with_its_script() -> None:
+    turn = user(f"[Mon 2026-11-30 08:46 UTC] {RESUME_NOTE}\n\nread: new")
+    events = await ask(model(), request(turn, tools=TOOLS))
+    assert text_of(events).startswith(AGAIN)
+    assert [name for _, name, _ in calls_of(events)] == ["read"]
+
+
+async def test_a_call_whose_outcome_nobody_knows_is_not_repeated() -> None:
+    before = (
+        user("run: make", "u1"),
+        assistant(calls=[("c1", "exec", '{"command":"make"}')]),
+        result("c1", LOST_CALL),
+        assistant("Interrupted."),
+    )
+    again = user(f"{RESUME_NOTE}\n\nrun: make", "u2")
+    events = await ask(model(), request(*before, again, tools=TOOLS))
+    assert text_of(events) == NOT_AGAIN and not calls_of(events)
+    # A later message of the same words is a wish of its own.
+    events = await ask(model(), request(*before, user("run: make", "u3"), tools=TOOLS))
+    assert [name for _, name, _ in calls_of(events)] == ["exec"]
 
 
 @pytest.mark.parametrize("typed", ["what's eating my disk?", "", "run:", "fail: maybe", "running"])

@@ -16,6 +16,9 @@ BACKLOG = 128
 
 PORT_ENV = "OPENCLAW_GATEWAY_PORT"
 
+ANOTHER = f"gateway.port, {PORT_ENV}, or --port of `claw gateway run`"
+"""Where the port is named: the console takes no --port."""
+
 
 class PortError(ClawError):
     """The port cannot be opened as configured."""
@@ -126,7 +129,7 @@ def _one(host: str, port: int, *, needed: bool) -> socket.socket | None:
             return None
         raise PortError(
             f"Cannot listen on {host} port {port}: {error.strerror}.",
-            hint="Choose another with --port or gateway.port.",
+            hint=f"Choose another with {ANOTHER}.",
         ) from error
     return made
 
@@ -139,7 +142,7 @@ def _taken(host: str, port: int) -> PortTaken:
         details |= {"pid": who[0], "name": who[1]}
     return PortTaken(
         f"Port {port} on {host} is taken{by}.",
-        hint="Stop that process, or choose another with --port or gateway.port.",
+        hint=f"Stop that process, or choose another with {ANOTHER}.",
         details=details,
     )
 

@@ -115,6 +115,8 @@ def test_a_taken_port_names_its_holder() -> None:
         assert f"Port {port} on 127.0.0.1 is taken by" in caught.value.title
         assert f"(pid {os.getpid()})" in caught.value.title
         assert caught.value.details["pid"] == os.getpid()
+        assert "gateway.port" in caught.value.hint  # the console has no --port
+        assert "--port of `claw gateway run`" in caught.value.hint
         found = holder(port)
         assert found is not None
         assert found[0] == os.getpid()
