@@ -70,9 +70,15 @@ class Actions(Recovering):
         queue.afresh()
         await self.push_screen(queue)
 
+    async def expect_queue(self) -> None:
+        """Requests have come: be ready to show them."""
+        queue = await self.ready_queue()
+        queue.lay_out()
+
     async def ready_queue(self) -> ApprovalsScreen:
-        """View 8, its widgets made once: making them costs more than showing them. Done when the
-        first request arrives, so that the key that opens it only has to show it."""
+        """View 8, its widgets made once: making them costs more than showing them. Done when
+        nothing else is to do after the start, or when the first request arrives, so that the key
+        that opens it only has to show it."""
         if self._queue is None:
             from claw_tui.screens.approvals import ApprovalsScreen  # lazily: start-up cost
 

@@ -4,7 +4,6 @@ in `actions.py` and `screens/`; this file only ties frames, keys and time togeth
 from __future__ import annotations
 
 import asyncio
-import gc
 import time
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, ClassVar
@@ -16,15 +15,14 @@ from textual.filter import Monochrome, NoColor
 from textual.timer import Timer
 
 from claw_engine.client.base import Client
-from claw_tui.actions import Actions
 from claw_tui.armed import Gatekeeper
 from claw_tui.keymap import Facts, bindings, view_bindings
 from claw_tui.link import LinkTask
 from claw_tui.screens.main import MainScreen
 from claw_tui.screens.page import Page
+from claw_tui.starting import Starting
 from claw_tui.store.notices import Notice
 from claw_tui.store.store import Pane, Store
-from claw_tui.themes import DEFAULT_ANSI, DEFAULT_DARK
 from claw_tui.widgets.host import UiClock
 from claw_tui.widgets.ink import Ink
 
@@ -36,24 +34,9 @@ if TYPE_CHECKING:
 
 PULL_SECONDS = 0.05
 """The store is pulled at most this often (20 Hz; design: painting budget)."""
-SETTLE_SECONDS = 0.25
-"""From the first frame until what it did not need is loaded: the second one, with what the engine
-answered, comes in between."""
 TOAST_SECONDS = 5.0
 """How long a word in passing stays on the toast line."""
 SMALLEST = (60, 16)
-
-FALLBACK_VARIABLES = {
-    "claw-line": "#444c5c",
-    "claw-line-focus": "#7aa2f7",
-    "claw-line-warn": "#e6b455",
-    "claw-bar": "#1a2130",
-    "claw-text": "#d5dbe8",
-    "claw-faint": "#6b7488",
-    "claw-muted": "#98a2b3",
-    "claw-key": "#56c7c0",
-}
-"""For themes that are not ours."""
 
 
 class SystemClock:
@@ -70,7 +53,7 @@ def _palette_provider() -> type[Provider]:
     return ClawCommands
 
 
-class ClawApp(Actions):
+class ClawApp(Starting):
     """The console of one engine. `run` returns "headless", "stop" or None."""
 
     TITLE = "claw-tui"
@@ -93,8 +76,7 @@ class ClawApp(Actions):
         self.clock = clock or SystemClock()
         self.store = Store()
         self.refusal = ""
-        self._on_settled = on_settled
-        self._restyled = 0
+        self.on_settled = on_settled
         self.ink = Ink({}, dark=True, ansi=False)
         self._pull_timer: asyncio.TimerHandle | None = None
         self._last_pull = float("-inf")
@@ -113,41 +95,13 @@ class ClawApp(Actions):
         self.link = LinkTask(client, self.store, on_reset=self._link_reset)
         self.main = MainScreen()
         self._too_small: Screen[None] | None = None
-        self._first_theme = self._begin_with(theme)
+        self.begin_with(theme)
 
     # ── life ────────────────────────────────────────────────────────────────────────────────
-
-    def _begin_with(self, theme: str) -> str:
-        """Have the theme before anything is styled, and read no other theme's file."""
-        wanted = theme or (DEFAULT_ANSI if self.no_color else DEFAULT_DARK)
-        self.load_themes(wanted)
-        if wanted not in self.available_themes:
-            self.load_themes()
-        if wanted not in self.available_themes:
-            self.store.notice("warn", f"no theme {wanted}", hint=":theme NAME")
-            wanted = DEFAULT_DARK if DEFAULT_DARK in self.available_themes else self.theme
-        self.set_reactive(ClawApp.theme, wanted)
-        self.stylesheet.set_variables(self.get_css_variables())
-        return wanted
-
-    def refresh_css(self, animate: bool = True) -> None:
-        """Not when the application mounts: Textual would parse and apply everything twice."""
-        first, self._first_theme = self._first_theme, ""
-        if first != self.theme:
-            self._restyled += 1
-            super().refresh_css(animate=animate)
-
-    @property
-    def rules_serial(self) -> tuple[int, int]:
-        files = sum(not source.is_defaults for source in self.stylesheet.source.values())
-        return self._restyled, files
 
     def get_default_screen(self) -> Screen[None]:
         self.main.fit(self.size.width)
         return self.main
-
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        return FALLBACK_VARIABLES
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         return ()
@@ -162,10 +116,6 @@ class ClawApp(Actions):
         self.store.wake = self._wake
         self.store.mark(*Pane)
         self.go(self.link.run)
-        self.call_after_refresh(_collect_garbage)
-
-    def first_frame(self) -> None:
-        asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._on_settled)
 
     async def on_unmount(self) -> None:
         self.store.wake = lambda: None
@@ -207,7 +157,7 @@ class ClawApp(Actions):
         if self.store.bells:
             self.store.bells = 0
             self.bell()
-            self.call_later(self.ready_queue)
+            self.call_later(self.expect_queue)
         self._time_toast()
         dirty = self.store.take_dirty()
         for screen in self.screen_stack:
@@ -319,12 +269,6 @@ class ClawApp(Actions):
             self._too_small = None
             self.pop_screen()
         self.store.mark(*Pane)
-
-
-def _collect_garbage() -> None:
-    """From the first paint on; what was loaded until then lives as long as we do."""
-    gc.freeze()
-    gc.enable()
 
 
 async def _run(work: Callable[[], Coroutine[object, object, None]]) -> None:

@@ -106,7 +106,7 @@ class ApprovalsScreen(ListedSections):
 
     def pull(self, dirty: set[Pane]) -> bool:
         super().pull(dirty)
-        if self.is_mounted and self.size.width:
+        if dirty and self.is_mounted and self.size.width:
             self._show()
         return False
 
@@ -261,7 +261,7 @@ class ApprovalsScreen(ListedSections):
         self.keeper.disarm()
         if self.is_mounted and self.size == self.app.size:
             # The first frame is the whole page, not an old one and then a new one.
-            self.pull(set())
+            self.pull({Pane.APPROVALS})
         else:
             self.refresh(layout=True)
             host(self).store.mark(Pane.APPROVALS)

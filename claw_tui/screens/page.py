@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textual.events import ScreenResume
+from textual.geometry import Size
 from textual.screen import Screen
 
 from claw_tui.store.store import Pane
@@ -20,6 +21,8 @@ class Page(Screen[None], inherit_bindings=False):
     _styled: tuple[int, int] = (-1, -1)
     """The rules its widgets were styled by."""
 
+    _laid_out = Size(0, 0)
+
     def on_mount(self) -> None:
         self._styled = host(self).rules_serial
 
@@ -30,6 +33,19 @@ class Page(Screen[None], inherit_bindings=False):
         if serial == self._styled:
             event.refresh_styles = False
         self._styled = serial
+
+    def lay_out(self) -> None:
+        """Take its sizes before it is opened, so that opening it only paints. Textual lays out
+        what comes to the front, by these private means, pinned by version. The widgets of a new
+        page get their sizes by the first pass, and what follows from them by the next."""
+        size = self.app.size
+        if self.app.screen is self or self._laid_out == size:
+            return
+        self._laid_out = size
+        self._refresh_layout(size)
+        self.pull(set(Pane))
+        self._refresh_layout(size)
+        self._layout_required = False
 
     @property
     def pane_name(self) -> str:

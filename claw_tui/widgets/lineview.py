@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.style import Style
 from textual.content import Content
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
@@ -25,6 +25,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     DEFAULT_CSS = """
     LineView { scrollbar-size-vertical: 1; overflow-x: hidden; overflow-y: auto; }
     """
+    _ground = Style.null()
 
     @property
     def ink(self) -> Ink:
@@ -49,10 +50,15 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     def draw(self, y: int) -> Strip:
         raise NotImplementedError
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        # Textual puts it together from all ancestors' styles: once a frame, not for each line.
+        self._ground = self.rich_style
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         strip = self.draw(y + self.scroll_offset.y)
         width = self.size.width
-        return strip.adjust_cell_length(width, Style.null()).apply_style(self.rich_style)
+        return strip.adjust_cell_length(width, Style.null()).apply_style(self._ground)
 
     def scroll_into(self, top: int, bottom: int, *, at_once: bool = False) -> None:
         """Scroll as little as needed to show lines `top`..`bottom` (exclusive)."""
