@@ -39,7 +39,7 @@ class Page(Screen[None], inherit_bindings=False):
         what comes to the front, by these private means, pinned by version. The widgets of a new
         page get their sizes by the first pass, and what follows from them by the next."""
         size = self.app.size
-        if self.app.screen is self or self._laid_out == size:
+        if not self.is_mounted or self.app.screen is self or self._laid_out == size:
             return
         self._laid_out = size
         self._refresh_layout(size)

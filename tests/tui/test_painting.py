@@ -75,3 +75,16 @@ async def test_the_first_frame_starts_what_waited_for_it() -> None:
     assert not settled.is_set()
     async with app.run_test(size=SMALL):
         await asyncio.wait_for(settled.wait(), 10)
+
+
+async def test_the_queue_is_made_while_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("claw_tui.starting.SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr("claw_tui.starting.AHEAD_SECONDS", 0.0)
+    async with console() as c:
+        await c.until(lambda: c.app._queue is not None and c.app._queue.is_mounted, "made")
+        assert c.app.screen is c.app.main
+        c.client.emit("exec.approval.requested", record("id-1", "df -h"))
+        await c.until(lambda: c.app._queue and c.app._queue._laid_out == c.app.size, "laid out")
+        assert c.app.screen is c.app.main and c.app.keeper.state.card is None
+        page = await c.open_queue()
+        assert page is c.app._queue and "df -h" in c.screen_text()
