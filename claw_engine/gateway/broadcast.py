@@ -20,6 +20,7 @@ from claw_engine.gateway.peer import Peer
 from claw_engine.gateway.ports import SessionNews
 from claw_engine.gateway.session_events import Injected, RowOf, SessionTeller, injected_event
 from claw_engine.gateway.throttle import Throttle
+from claw_engine.gateway.tide import Tide
 from claw_engine.gateway.translate import CHAT_DELTA_MS, ChatTranslator, trace_event
 from claw_engine.gateway.wire_events import OVERHEAD, Audience, Delivery, WireEvent
 from claw_engine.protocol.trace import TraceEvent, TraceKind
@@ -62,7 +63,13 @@ class Broadcaster:
         self._lanes_payload = lanes_payload
         self._tick_s = tick_s
         self._peers: dict[str, Peer] = {}
+        self._tide = Tide(clock, lambda: len(self._peers))
+        self.rouse = self._tide.rouse
+        """For the outboxes of peers that are written to a wire."""
         self._token_readers: set[str] = set()
+        self._trace_followed = False
+        self._followed = False
+        """Whether somebody follows a session."""
         self._translator = ChatTranslator()
         self._pacer = Pacer(clock, self.send)
         self._told_lanes: Mapping[str, object] | None = None
@@ -97,6 +104,7 @@ class Broadcaster:
             if timer is not None:
                 timer.cancel()
         self._pacer.cancel()
+        self._tide.cancel()
         self._lanes.cancel()
         self._sessions.cancel()
         if self._task is not None:
@@ -117,12 +125,15 @@ class Broadcaster:
 
     def add(self, peer: Peer) -> None:
         self._peers[peer.conn_id] = peer
+        peer.watch(self._recount)
+        self._recount()
         if peer.wants(_TOKENS):
             self._token_readers.add(peer.conn_id)
 
     def remove(self, peer: Peer) -> None:
         self._peers.pop(peer.conn_id, None)
         self._token_readers.discard(peer.conn_id)
+        self._recount()
 
     def send(self, event: WireEvent) -> None:
         """Offer an event to every peer that wants it. One peer's failure is that peer's."""
@@ -171,7 +182,7 @@ class Broadcaster:
             case "sessions" if isinstance(event, Injected):
                 self.send(injected_event(event, self._clock.now_ms()))
             case "sessions" if (news := self._news(event)) is not None:
-                if self._followed():
+                if self._followed:
                     self._put_all(self._teller.news(news))
                 self._session_changed([news.key])
             case "sessions":
@@ -180,11 +191,11 @@ class Broadcaster:
 
     def _trace(self, event: TraceEvent) -> None:
         # Once for each token: nothing here may grow with clients that do not care.
-        if any(peer.follows_trace for peer in self._peers.values()):
+        if self._trace_followed:
             self.send(trace_event(event))
         for wire in self._translator.feed(event, tokens=bool(self._token_readers)):
             self._pacer.put(wire)
-        if event.kind in (TraceKind.RUN_STARTED, TraceKind.RUN_ENDED) and self._followed():
+        if event.kind in (TraceKind.RUN_STARTED, TraceKind.RUN_ENDED) and self._followed:
             self._put_all(self._teller.run(event))
         if event.kind is TraceKind.RUN_ENDED:
             for peer in self._peers.values():
@@ -215,12 +226,15 @@ class Broadcaster:
             cost = OVERHEAD + sum(map(len, keys))
             told = WireEvent("sessions.changed", {"keys": keys}, cost, audience=Audience.KEYS)
             self.send(told)
-            if self._followed():
+            if self._followed:
                 for key in keys:
                     self._pacer.put(self._teller.changed(key))
 
-    def _followed(self) -> bool:
-        return any(peer.follows_sessions for peer in self._peers.values())
+    def _recount(self) -> None:
+        """Somebody came, went or follows something else."""
+        peers = self._peers.values()
+        self._trace_followed = any(peer.follows_trace for peer in peers)
+        self._followed = any(peer.follows_sessions for peer in peers)
 
     def _put_all(self, events: Iterable[WireEvent]) -> None:
         for event in events:

@@ -47,9 +47,11 @@ class Outbox:
         soft_limit: int = SOFT_LIMIT,
         hard_limit: int = HARD_LIMIT,
         protocol: int = 3,
+        rouse: Callable[[Outbox], None] | None = None,
     ) -> None:
         self.protocol = protocol
         """Which protocol decides what takes a number; known once the handshake is done."""
+        self._rouse = rouse or Outbox.wake
         self._on_overflow = on_overflow
         self._soft = soft_limit
         self._hard = hard_limit
@@ -85,12 +87,13 @@ class Outbox:
         waiting = _Waiting(event)
         if event.group is not None:
             self._last_of_group[event.group] = waiting
-        self._push(waiting, event.cost)
+        if self._push(waiting, event.cost):
+            self._rouse(self)
 
     def put_line(self, line: bytes) -> None:
         """Queue a response, already encoded as one line."""
-        if not self._closed:
-            self._push(line, len(line))
+        if not self._closed and self._push(line, len(line)):
+            self._wake.set()
 
     def reserve(self) -> Slot:
         """A place in the order for an answer that takes a while to encode; then `fill` it."""
@@ -157,6 +160,10 @@ class Outbox:
             await self._wake.wait()
         return True
 
+    def wake(self) -> None:
+        """Have what waits written now. Events ask `rouse` for it, which may let some gather."""
+        self._wake.set()
+
     def close(self, *, discard: bool = False) -> None:
         """Take no more; what waits may still leave unless discarded."""
         self._closed = True
@@ -173,13 +180,13 @@ class Outbox:
         head = self._queue[0]
         return not (isinstance(head, Slot) and head.line is None)
 
-    def _push(self, entry: _Waiting | bytes, cost: int) -> None:
+    def _push(self, entry: _Waiting | bytes, cost: int) -> bool:
         if self._cost and self._cost + cost > self._hard:
             self.give_up()
-            return
+            return False
         self._queue.append(entry)
         self._cost += cost
-        self._wake.set()
+        return True
 
     def _merge(self, event: WireEvent) -> bool:
         if event.group is None or event.merge_key is None:

@@ -5,6 +5,8 @@ It must not know whether a socket or the console's own process is behind it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from claw_engine.gateway.outbox import Outbox
@@ -58,12 +60,19 @@ class Peer:
         self.conn_id = conn_id
         self.identity = identity
         self.outbox = outbox
+        self._changed: Callable[[], None] = lambda: None
         self._trace_all = False
         self._trace_sessions: set[str] = set()
         self._runs: set[str] = set()
         self._all_sessions = False
         self._sessions: set[str] = set()
         self._scoped = CAP_SCOPED in identity.caps
+        self._four = identity.protocol >= 4
+        self._always = _always(identity)
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Call `changed` whenever what it follows changes."""
+        self._changed = changed
 
     @property
     def follows_trace(self) -> bool:
@@ -76,10 +85,12 @@ class Peer:
             self._trace_all = True
         else:
             self._trace_sessions.add(session_key)
+        self._changed()
 
     def unfollow_trace(self) -> None:
         self._trace_all = False
         self._trace_sessions.clear()
+        self._changed()
 
     @property
     def follows_sessions(self) -> bool:
@@ -89,6 +100,7 @@ class Peer:
     def follow_sessions(self, *, on: bool) -> None:
         """Follow every session's changes and messages, or no longer."""
         self._all_sessions = on
+        self._changed()
 
     def follow_session(self, session_key: str, *, on: bool) -> None:
         """Follow the messages of one session, or no longer."""
@@ -96,6 +108,7 @@ class Peer:
             self._sessions.add(session_key)
         else:
             self._sessions.discard(session_key)
+        self._changed()
 
     def started(self, run_id: str) -> None:
         """The client started this run: its tool events go there too."""
@@ -110,32 +123,40 @@ class Peer:
         self._runs.discard(run_id)
 
     def wants(self, event: WireEvent) -> bool:
-        who = self.identity
-        if who.confined or (event.only4 and who.protocol < 4):
+        if event.only4 and not self._four:
             return False
         if self._scoped and self._elsewhere(event):
             return False
+        if event.audience.value in self._always:
+            return True
+        if self.identity.confined:
+            return False
         match event.audience:
-            case Audience.ALL:
-                return allows(who.scopes, Scope.READ)
-            case Audience.APPROVERS:
-                return approves(who)
-            case Audience.PAIRERS:
-                return allows(who.scopes, Scope.PAIRING)
             case Audience.TRACE:
                 return self._trace_all or event.session_key in self._trace_sessions
-            case Audience.KEYS:
-                return (who.protocol < 4 or CAP_TRACE in who.caps) and allows(
-                    who.scopes, Scope.READ
-                )
             case Audience.SESSIONS:
-                return self._all_sessions and CAP_TRACE not in who.caps
+                return self._all_sessions and CAP_TRACE not in self.identity.caps
             case Audience.MESSAGES:
                 return self._all_sessions or event.session_key in self._sessions
             case Audience.RUN_TOOLS:
-                return CAP_TOOLS in who.caps and event.run_id in self._runs
-            case Audience.TOKEN_STREAM:
-                return CAP_TRACE not in who.caps and allows(who.scopes, Scope.READ)
+                return CAP_TOOLS in self.identity.caps and event.run_id in self._runs
+            case _:
+                return False
+
+
+def _always(who: Identity) -> frozenset[str]:
+    """The audiences that a client belongs to by what it is: asked for each event and client."""
+    if who.confined:
+        return frozenset()
+    reads, traces = allows(who.scopes, Scope.READ), CAP_TRACE in who.caps
+    belongs = {
+        Audience.ALL: reads,
+        Audience.APPROVERS: approves(who),
+        Audience.PAIRERS: allows(who.scopes, Scope.PAIRING),
+        Audience.KEYS: reads and (who.protocol < 4 or traces),
+        Audience.TOKEN_STREAM: reads and not traces,
+    }
+    return frozenset(audience.value for audience, yes in belongs.items() if yes)
 
 
 def approves(who: Identity) -> bool:

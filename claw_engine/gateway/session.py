@@ -104,8 +104,9 @@ class ClientSession:
         self.conn_id = shop.ids.uuid()
         self._connection = Connection(shop.ids.token(32), shop.clock.now_ms())
         self._outbox = Outbox(
-            lambda: self.end(Close.SLOW), soft_limit=shop.soft_limit, hard_limit=shop.hard_limit
-        )
+            lambda: self.end(Close.SLOW), soft_limit=shop.soft_limit, hard_limit=shop.hard_limit,
+            rouse=shop.broadcaster.rouse,
+        )  # fmt: skip
         self._peer: Peer | None = None
         self._in_flight = 0
         self._why: Close | None = None

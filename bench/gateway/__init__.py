@@ -1,0 +1,1 @@
+"""The network port under load: the engine in one process, its clients in others."""
