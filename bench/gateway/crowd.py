@@ -77,16 +77,6 @@ class Crowd:
             "cpu": time.process_time(),
         }
 
-    async def dropped(self, within: float) -> dict[str, Any]:
-        """How the lazy ones end: they read what is left, which ends with the close code."""
-        for client in self._lazy:
-            client.transport.resume_reading()
-        waiting = [asyncio.ensure_future(client.gone.wait()) for client in self._lazy]
-        await asyncio.wait(waiting, timeout=within)
-        for one in waiting:
-            one.cancel()
-        return {"codes": [c.close_code if c.gone.is_set() else None for c in self._lazy]}
-
     async def close(self) -> dict[str, Any]:
         await asyncio.gather(*(client.close() for client in self._clients))
         self._clients.clear()

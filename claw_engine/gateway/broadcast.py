@@ -43,6 +43,10 @@ def _no_row(key: str) -> None:
     return None
 
 
+def _tells_output(row: Mapping[str, object] | None) -> bool:
+    return row is not None and row.get("verboseLevel") == "full"
+
+
 class Broadcaster:
     """Owns the list of peers and what they are told. Use: `start()`, …, `await stop(reason)`."""
 
@@ -70,7 +74,7 @@ class Broadcaster:
         self._trace_followed = False
         self._followed = False
         """Whether somebody follows a session."""
-        self._translator = ChatTranslator()
+        self._translator = ChatTranslator(lambda key: _tells_output(session_row(key)))
         self._pacer = Pacer(clock, self.send)
         self._told_lanes: Mapping[str, object] | None = None
         self._changed: set[str] = set()

@@ -22,6 +22,8 @@ class DoorWire:
         self._writer = writer
         self._lines = LineSplitter()
         self._ready: deque[bytes] = deque()
+        self._lines_out: list[bytes] = []
+        self._flushing = False
 
     async def receive(self, limit: int) -> bytes | None:
         while not self._ready:
@@ -34,13 +36,37 @@ class DoorWire:
         return self._ready.popleft()
 
     def write(self, line: bytes) -> None:
-        self._writer.write(line)
+        self._lines_out.append(line)
+
+    def write_event(self, body: bytes, tail: bytes) -> None:
+        self._lines_out += (body, tail, b"\n")
+
+    def flush_soon(self) -> None:
+        if not self._flushing:
+            self._flushing = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    @property
+    def open(self) -> bool:
+        return self.unsent == 0
+
+    def _flush(self) -> None:
+        self._flushing = False
+        lines, self._lines_out = self._lines_out, []
+        if lines:
+            self._writer.write(b"".join(lines))
+
+    @property
+    def unsent(self) -> int:
+        return self._writer.transport.get_write_buffer_size()
 
     async def drain(self) -> None:
+        self._flush()
         await self._writer.drain()
 
     async def hang_up(self, why: Close, reason: str) -> None:
         """A Unix socket has no close codes: an event says it."""
+        self._flush()
         if why is not Close.NORMAL:
             self._writer.write(_closing(why, reason))
         self._writer.close()

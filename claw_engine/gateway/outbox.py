@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -37,6 +38,23 @@ class Outgoing(Struct, frozen=True):
     seq: int | None
 
 
+class Pipe(Protocol):
+    """Where lines go when nothing waits before them."""
+
+    @property
+    def open(self) -> bool:
+        """Whether what is written now does not pile up."""
+        ...
+
+    def write_event(self, body: bytes, tail: bytes) -> None:
+        """Take one frame in two pieces, of which many clients share the first; never waits."""
+        ...
+
+    def flush_soon(self) -> None:
+        """Send what was written once this turn of the loop is over."""
+        ...
+
+
 class Outbox:
     """The queue of one connection; loop thread only. Limits are in estimated bytes."""
 
@@ -51,6 +69,8 @@ class Outbox:
     ) -> None:
         self.protocol = protocol
         """Which protocol decides what takes a number; known once the handshake is done."""
+        self.pipe: Pipe | None = None
+        """The way past the queue: an event for a client that keeps up is bytes at once."""
         self._rouse = rouse or Outbox.wake
         self._on_overflow = on_overflow
         self._soft = soft_limit
@@ -79,7 +99,16 @@ class Outbox:
 
     def put(self, event: WireEvent) -> None:
         """Queue an event; never waits. Calls `on_overflow` when a must-deliver has no room."""
-        if self._closed or self._merge(event):
+        if self._closed:
+            return
+        pipe = self.pipe
+        if pipe is not None and not self._queue and pipe.open:
+            numbered = event.numbered or (event.numbered4 and self.protocol >= 4)
+            tail = b',"seq":%d}' % self._number() if numbered else b"}"
+            pipe.write_event(event.body(self.protocol), tail)
+            self._rouse(self)
+            return
+        if self._merge(event):
             return
         if event.delivery is Delivery.DROPPABLE and self._cost + event.cost > self._soft:
             self._lost = True
@@ -162,7 +191,10 @@ class Outbox:
 
     def wake(self) -> None:
         """Have what waits written now. Events ask `rouse` for it, which may let some gather."""
-        self._wake.set()
+        if self._queue:
+            self._wake.set()
+        elif self.pipe is not None:
+            self.pipe.flush_soon()
 
     def close(self, *, discard: bool = False) -> None:
         """Take no more; what waits may still leave unless discarded."""

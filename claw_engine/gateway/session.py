@@ -41,6 +41,9 @@ log = logging.getLogger(__name__)
 
 LAST_WORDS_S = 1.0
 """How long a closing connection may take to accept what is left for it."""
+STALLED_S = 15.0
+"""A client that takes nothing at all for this long to twice as long is let go. What waits for it
+is bounded anyway; but a dead line, or a program that hangs, would stay a client for hours."""
 MAX_IN_FLIGHT = 256
 
 Hello = Callable[[Peer], Awaitable[Mapping[str, object]]]
@@ -59,8 +62,27 @@ class Wire(Protocol):
         """The next frame; None at the end. Raises FrameTooLarge over `limit` bytes."""
         ...
 
+    @property
+    def open(self) -> bool:
+        """Whether the peer takes what is written (see outbox.Pipe)."""
+        ...
+
     def write(self, line: bytes) -> None:
-        """Send one frame, which ends with a newline; never waits."""
+        """Take one frame, which ends with a newline; never waits. It leaves with the next flush
+        or drain."""
+        ...
+
+    def write_event(self, body: bytes, tail: bytes) -> None:
+        """The same in two pieces, without the newline."""
+        ...
+
+    def flush_soon(self) -> None:
+        """Send what was written once this turn of the loop is over."""
+        ...
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that the system has not taken yet."""
         ...
 
     async def drain(self) -> None:
@@ -92,6 +114,7 @@ class Shop(Struct, frozen=True):
     hard_limit: int
     opened: Callable[[Peer], None] = lambda peer: None
     closed: Callable[[Peer], None] = lambda peer: None
+    stalled_s: float = STALLED_S
 
 
 class ClientSession:
@@ -177,6 +200,7 @@ class ClientSession:
     def _say(self, line: bytes) -> None:
         if self._peer is None:
             self._wire.write(line)
+            self._wire.flush_soon()
         else:
             self._outbox.put_line(line)
 
@@ -249,6 +273,7 @@ class ClientSession:
 
     async def _write(self) -> None:
         outbox, wire = self._outbox, self._wire
+        outbox.pipe = wire  # the hello waits in the queue, so nothing passes it
         try:
             while await outbox.wait():
                 for item in outbox.take():
@@ -256,13 +281,28 @@ class ClientSession:
                         wire.write(item)
                     else:
                         wire.write(item.event.line(item.seq, outbox.protocol))
-                await wire.drain()
+                await self._drained()
+        except TimeoutError:
+            log.warning("nothing is read at the other end conn=%s", self.conn_id)
+            self.end(Close.SLOW)
         except OSError:
             self.end(Close.NORMAL)
         except Exception:
             # A frame that cannot be sent must not leave the client waiting for it (case GW-03).
             log.exception("a frame could not be sent conn=%s", self.conn_id)
             self.end(Close.SLOW)
+
+    async def _drained(self) -> None:
+        """Raises TimeoutError when the peer takes nothing."""
+        wire, left = self._wire, -1
+        while True:
+            try:
+                async with asyncio.timeout(self._shop.stalled_s):
+                    return await wire.drain()
+            except TimeoutError:
+                if wire.unsent == left:
+                    raise
+                left = wire.unsent
 
     def _handshake_timeout(self) -> None:
         for action in self._connection.handshake_timeout():

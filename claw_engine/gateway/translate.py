@@ -7,7 +7,7 @@ under 4 in `chat` over the whole run. What only 4 tells is made in translate4.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct, field
 
@@ -31,8 +31,8 @@ class _Run(Struct):
     started_ms: int = 0
     story: translate4.Story = field(default_factory=translate4.Story)
     call_id: str = ""
-    text: list[str] = field(default_factory=list)
-    thinking: list[str] = field(default_factory=list)
+    text: str = ""
+    thinking: str = ""
     chat_at: int = 0
     dirty: bool = False
     tool_names: dict[str, str] = field(default_factory=dict)
@@ -40,9 +40,11 @@ class _Run(Struct):
 
 
 class ChatTranslator:
-    """Follows every run that is going on; forgets it at its end."""
+    """Follows every run that is going on; forgets it at its end. `full` says whether a session
+    tells its tools' output (verbose level `full`); protocol 4 is told in any case."""
 
-    def __init__(self) -> None:
+    def __init__(self, full: Callable[[str], bool] = lambda session_key: False) -> None:
+        self._full = full
         self._runs: dict[str, _Run] = {}
 
     @property
@@ -71,9 +73,9 @@ class ChatTranslator:
             case TraceKind.REASONING:
                 self._enter_call(run, data)
                 delta = str(data.get("delta", ""))
-                run.thinking.append(delta)
+                run.thinking += delta
                 if tokens:
-                    so_far = {"text": "".join(run.thinking), "delta": delta}
+                    so_far = {"text": run.thinking, "delta": delta}
                     yield self._agent(run, event, "thinking", so_far)
             case TraceKind.CALL_ENDED:
                 yield from self._flush(event.run_id, run, event.ts)
@@ -103,17 +105,16 @@ class ChatTranslator:
         call_id = str(data.get("callId", ""))
         if call_id != run.call_id:
             run.call_id = call_id
-            run.story.end_call("".join(run.text))
-            run.text.clear()
-            run.thinking.clear()
+            run.story.end_call(run.text)
+            run.text = run.thinking = ""
 
     def _text(self, run: _Run, event: TraceEvent, tokens: bool) -> Iterator[WireEvent]:
         self._enter_call(run, event.data)
         delta = str(event.data.get("delta", ""))
-        run.text.append(delta)
+        run.text += delta
         run.dirty = True
         if tokens:
-            so_far = {"text": "".join(run.text), "delta": delta}
+            so_far = {"text": run.text, "delta": delta}
             yield self._agent(run, event, "assistant", so_far)
         if event.ts - run.chat_at >= CHAT_DELTA_MS:
             yield from self._flush(event.run_id, run, event.ts)
@@ -123,7 +124,7 @@ class ChatTranslator:
             return
         run.dirty = False
         run.chat_at = now_ms
-        text = "".join(run.text)
+        text = run.text
         extra = {"message": message(text, now_ms)}
         so_far = run.story.whole(text)
         extra4 = {**run.story.delta(so_far), "message": message(so_far, now_ms)}
@@ -144,12 +145,14 @@ class ChatTranslator:
                 return
             run.tool_update_at[tool_id] = event.ts
             out = {"phase": "update"}
-            out4 = {**out, "partialResult": run.story.partial(tool_id)}
+            more = {"partialResult": run.story.partial(tool_id)}
+            out, out4 = (out | more if self._full(run.session_key) else out), out | more
         else:
             run.tool_update_at.pop(tool_id, None)
             run.story.gists.pop(tool_id, None)
             out = {"phase": "result", "isError": data.get("status") != "ok", "meta": about}
-            out4 = {**out, "result": translate4.tool_result(data)}
+            more = {"result": translate4.tool_result(data)}
+            out, out4 = (out | more if self._full(run.session_key) else out), out | more
             run.story.forget_output(tool_id)
         name = run.tool_names.get(tool_id) or str(data.get("name", ""))
         head = {"name": name, "toolCallId": tool_id}

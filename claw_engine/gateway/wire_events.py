@@ -92,6 +92,11 @@ class WireEvent(Struct, frozen=True):
 
     def line(self, seq: int | None, protocol: int = 3) -> bytes:
         """The event as one line of JSON, with the connection's number."""
+        body = self.body(protocol)
+        return body + b"}\n" if seq is None else b'%b,"seq":%d}\n' % (body, seq)
+
+    def body(self, protocol: int) -> bytes:
+        """Its JSON but for the number and the last brace: the same bytes for everybody."""
         cache, four = self._cache, protocol >= 4 and self.payload4 is not None
         body = cache.body4 if four else cache.body
         if body is None:
@@ -104,9 +109,7 @@ class WireEvent(Struct, frozen=True):
                 cache.body4 = body
             else:
                 cache.body = body
-        if seq is None:
-            return body + b"}\n"
-        return b'%b,"seq":%d}\n' % (body, seq)
+        return body
 
     def merged(self, newer: WireEvent) -> WireEvent:
         """This event and a newer one with the same `merge_key`, as one.

@@ -161,3 +161,73 @@ def test_numbers_skip_exactly_one_for_a_stretch_of_losses(steps: list[tuple[str,
     assert got_must == sent_must
     assert box.cost == 0
     assert closed == []
+
+
+class FakePipe:
+    """Takes bytes as long as it is open."""
+
+    def __init__(self) -> None:
+        self.open = True
+        self.lines: list[bytes] = []
+        self.flushes = 0
+
+    def write_event(self, body: bytes, tail: bytes) -> None:
+        self.lines.append(body + tail + b"\n")
+
+    def flush_soon(self) -> None:
+        self.flushes += 1
+
+
+@given(st.lists(st.sampled_from(["event", "line", "shut", "open", "write", "reserve", "fill"])))
+def test_the_way_past_the_queue_keeps_order_and_numbers(steps: list[str]) -> None:
+    box, _ = outbox(soft=1 << 20, hard=1 << 20)
+    pipe = box.pipe = FakePipe()
+    slots, said, wanted = [], 0, []
+
+    def write() -> None:
+        for item in box.take():
+            line = item if isinstance(item, bytes) else item.event.line(item.seq)
+            pipe.lines.append(line)
+
+    for step in steps:
+        match step:
+            case "event":
+                box.put(WireEvent("e", {"n": said}))
+                wanted.append(said)
+                said += 1
+            case "line":
+                box.put_line(b'{"payload":{"n":%d}}\n' % said)
+                wanted.append(said)
+                said += 1
+            case "reserve":
+                slots.append((box.reserve(), said))
+                wanted.append(said)
+                said += 1
+            case "fill" if slots:
+                slot, number = slots.pop()
+                box.fill(slot, b'{"payload":{"n":%d}}\n' % number)
+            case "write":
+                write()
+            case _:
+                pipe.open = step == "open"
+    for slot, number in slots:
+        box.fill(slot, b'{"payload":{"n":%d}}\n' % number)
+    write()
+    frames = [json.loads(line) for line in pipe.lines]
+    assert [frame["payload"]["n"] for frame in frames] == wanted
+    numbers = [frame["seq"] for frame in frames if "seq" in frame]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert box.cost == 0
+
+
+def test_who_keeps_up_is_written_to_at_once_and_who_does_not_has_a_queue() -> None:
+    box, _ = outbox()
+    pipe = box.pipe = FakePipe()
+    box.put(must())
+    assert (len(pipe.lines), pipe.flushes, box.cost) == (1, 1, 0)
+    pipe.open = False
+    box.put(must())
+    assert (len(pipe.lines), box.cost) == (1, 100)
+    pipe.open = True
+    box.put(must())  # behind the one that waits
+    assert (len(pipe.lines), box.cost) == (1, 200)

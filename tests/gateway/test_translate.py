@@ -55,6 +55,26 @@ def retell(name: str) -> list[TraceEvent]:
     return out
 
 
+@pytest.mark.parametrize("full", [False, True])
+def test_protocol_3_is_told_what_a_tool_says_at_verbose_full(full: bool) -> None:
+    translator, t = ChatTranslator(lambda key: full and key == "agent:main:main"), Tracer("r")
+    told = [
+        event.payload["data"]
+        for traced in (
+            t(TraceKind.TOOL_STARTED, toolCallId="c", name="exec", args={}),
+            t(TraceKind.TOOL_OUTPUT, 200, toolCallId="c", delta="words"),
+            t(TraceKind.TOOL_ENDED, toolCallId="c", status="ok", text="all words"),
+        )
+        for event in translator.feed(traced)
+        if event.payload.get("stream") == "tool"
+    ]
+    _, update, result = told
+    assert isinstance(update, dict)
+    assert isinstance(result, dict)
+    assert ("words" in str(update.get("partialResult"))) is full
+    assert ("all words" in str(result.get("result"))) is full
+
+
 def translate(events: Iterable[TraceEvent], protocol: int = 3) -> list[WireEvent]:
     """What a client of a protocol is told."""
     translator = ChatTranslator()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -26,6 +27,12 @@ log = logging.getLogger(__name__)
 MAX_REASON = 120
 """Bytes of a close reason (the WebSocket protocol allows 123)."""
 FLUSH_BYTES = 256 * 1024
+
+_SHORT, _MEDIUM, _LONG = (Struct(form).pack for form in ("!BB", "!BBH", "!BBQ"))
+"""Heads of a whole text frame that is not masked (RFC 6455, 5.2)."""
+
+_COPIED = 2048
+"""Bytes under which one copy is quicker than three parts."""
 
 _UNSAID = frozenset({Close.NORMAL, Close.TIMEOUT, Close.TOO_LARGE})
 """Ends whose code says all: recorded gateways give no reason."""
@@ -51,6 +58,7 @@ class GatewaySocket(WebSocketsSansIOProtocol):
         self._waiting = 0
         self._frames: list[bytes | memoryview] = []
         """Heads and bodies of what leaves with the next write."""
+        self._flushing = False
         self._gone = asyncio.Event()
 
     # ── uvicorn's side ──────────────────────────────────────────────────────────────────────
@@ -102,16 +110,38 @@ class GatewaySocket(WebSocketsSansIOProtocol):
     def write(self, line: bytes) -> None:
         if self.close_sent or self.disconnected:
             return
-        if not self._waiting:  # one write for all frames of this turn of the loop
-            self.loop.call_soon(self._send)
+        self.write_event(memoryview(line)[:-1], b"")
+
+    def write_event(self, body: bytes | memoryview, tail: bytes) -> None:
+        if self.close_sent or self.disconnected:
+            return
         # A server's text frame is its length and its text: the library takes 20 times as long to
-        # say so, for every client of every event.
-        size = len(line) - 1
-        self._frames.append(_head(size))
-        self._frames.append(memoryview(line)[:size])
-        self._waiting += len(line)
+        # say so, for every client of every event. Long ones are not copied before they leave.
+        size = len(body) + len(tail)
+        if size < 126:
+            self._frames.append(b"%b%b%b" % (_SHORT(0x81, size), body, tail))
+        elif size < _COPIED:
+            self._frames.append(b"%b%b%b" % (_MEDIUM(0x81, 126, size), body, tail))
+        elif size < 1 << 16:
+            self._frames += (_MEDIUM(0x81, 126, size), body, tail)
+        else:
+            self._frames += (_LONG(0x81, 127, size), body, tail)
+        self._waiting += size
         if self._waiting >= FLUSH_BYTES:
             self._send()
+
+    def flush_soon(self) -> None:
+        if not self._flushing:  # one write for all frames of this turn of the loop
+            self._flushing = True
+            self.loop.call_soon(self._send)
+
+    @property
+    def open(self) -> bool:
+        return self.writable.is_set()
+
+    @property
+    def unsent(self) -> int:
+        return self.transport.get_write_buffer_size()
 
     async def drain(self) -> None:
         """Wait until the peer took most of it. Raises OSError when it is gone."""
@@ -161,17 +191,9 @@ class GatewaySocket(WebSocketsSansIOProtocol):
 
     def _send_frames(self) -> None:
         frames, self._frames, self._waiting = self._frames, [], 0
+        self._flushing = False
         if frames and not self.transport.is_closing():
             self.transport.write(b"".join(frames))
-
-
-def _head(size: int) -> bytes:
-    """Of a whole text frame that is not masked (RFC 6455, 5.2)."""
-    if size < 126:
-        return b"\x81%c" % size
-    if size < 1 << 16:
-        return b"\x81\x7e" + size.to_bytes(2, "big")
-    return b"\x81\x7f" + size.to_bytes(8, "big")
 
 
 def _shortened(reason: str) -> str:
