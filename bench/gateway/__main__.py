@@ -184,15 +184,17 @@ async def many() -> None:
             for name, told in (("plain", await plain.do("told")),
                                ("following", await followers.do("told"))):  # fmt: skip
                 kib = statistics.median(told["bytes"]) / 1024
+                events = statistics.median(told["events"])
                 print(
-                    f"{len(told['events'])} {name}: {statistics.median(told['events']):.0f} events, "
+                    f"{len(told['events'])} {name}: {events:.0f} events, "
                     f"{kib:.0f} KiB each; gaps {told['gaps']}; dropped {len(told['closed'])}; "
                     f"CPU of their process {told['cpu']:.1f} s"
                 )
             print(f"{TOKENS:,} tokens in {done['seconds']:.1f} s; CPU of the engine {spent:.1f} s")
             dropped = await engine.logged("code=1008 reason=slow consumer", within=60)
             took = time.monotonic() - ended
-            print(f"the one that does not read: {f'dropped within {took:.0f} s' if dropped else 'kept'}")
+            end = f"dropped within {took:.0f} s" if dropped else "kept"
+            print(f"the one that does not read: {end}")
             await plain.do("close")
             await followers.do("close")
         await _settled(engine)

@@ -3,8 +3,8 @@
     python -m bench.gateway.engine TURNS.json gateway run …
 
 A turn is the time between two looks at the sockets: nobody is answered meanwhile. Turns of more
-than 10 ms go into the file at the end as [monotonic second at its end, wall ms, CPU ms of the loop's
-thread]; what the machine takes away is in the first and not in the second.
+than 10 ms go into the file at the end as [monotonic second at its end, wall ms, CPU ms of the
+loop's thread]; what the machine takes away is in the first and not in the second.
 """
 
 from __future__ import annotations

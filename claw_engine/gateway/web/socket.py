@@ -56,7 +56,7 @@ class GatewaySocket(WebSocketsSansIOProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self.conn = _Quiet(max_size=MAX_HANDSHAKE, logger=self.logger)
         self._waiting = 0
-        self._frames: list[bytes | memoryview] = []
+        self._frames: list[bytes] = []
         """Heads and bodies of what leaves with the next write."""
         self._flushing = False
         self._gone = asyncio.Event()
@@ -110,9 +110,9 @@ class GatewaySocket(WebSocketsSansIOProtocol):
     def write(self, line: bytes) -> None:
         if self.close_sent or self.disconnected:
             return
-        self.write_event(memoryview(line)[:-1], b"")
+        self.write_event(line[:-1], b"")
 
-    def write_event(self, body: bytes | memoryview, tail: bytes) -> None:
+    def write_event(self, body: bytes, tail: bytes) -> None:
         if self.close_sent or self.disconnected:
             return
         # A server's text frame is its length and its text: the library takes 20 times as long to
@@ -184,9 +184,9 @@ class GatewaySocket(WebSocketsSansIOProtocol):
         return self.conn.close_rcvd is None
 
     def _send(self) -> None:
-        if output := b"".join(self.conn.data_to_send()):
-            if not self.transport.is_closing():
-                self.transport.write(output)
+        output = b"".join(self.conn.data_to_send())
+        if output and not self.transport.is_closing():
+            self.transport.write(output)
         self._send_frames()
 
     def _send_frames(self) -> None:

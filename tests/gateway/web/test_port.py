@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from websockets.asyncio.client import connect
 
 from claw_engine.config.sections.gateway import GatewayAuth, GatewaySettings, Tls
@@ -51,6 +52,35 @@ async def test_gw_01_a_client_that_stops_reading_is_dropped_and_others_see_no_ga
     slow.ws.transport.resume_reading()
     await slow.until(lambda: slow.close)
     assert rig.gateway.port.sessions == 1
+
+
+async def test_a_client_that_takes_nothing_is_let_go_however_little_waits(
+    rig: Rig, join: Join, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = rig.gateway.port._site  # its time is no setting
+    assert site is not None
+    monkeypatch.setattr(site, "_shop", structs.replace(site._shop, stalled_s=0.05))
+    good, hung = await join(), await join()
+    for client in (good, hung):
+        assert (await client.hello(3))["ok"]
+    hung.ws.transport.pause_reading()
+    peer = rig.gateway.broadcaster.peers[1]
+    number = 0
+    while not peer.outbox.cost:  # until the system takes no more
+        number += 1
+        rig.bus.publish(notice(number, 100_000))
+        wanted = f"n{number}"
+        await good.until(lambda w=wanted: any(
+            f.get("event") == "notice" and f["payload"]["code"] == w for f in good.got[-3:]
+        ))  # fmt: skip
+    assert peer.outbox.cost < peer.outbox.hard_limit
+    async with asyncio.timeout(20):
+        while not peer.outbox.closed:
+            good.got.clear()
+            rig.bus.publish(notice(0, 10))
+            await good.until(lambda: good.got)
+    assert len(rig.gateway.broadcaster.peers) == 1
+    assert rig.gateway.broadcaster.peers[0].conn_id != peer.conn_id
 
 
 async def test_gw_03_a_frame_that_cannot_be_sent_ends_that_connection(
