@@ -7,6 +7,7 @@ project context is the rest. A report is made once and handed out until somethin
 from __future__ import annotations
 
 import json
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
@@ -14,9 +15,12 @@ from typing import Literal
 from msgspec import Struct
 
 from claw_engine.agent.prompt.builder import Limits, SystemPrompt
+from claw_engine.agent.prompt.prefix import first_change
 from claw_engine.agent.prompt.sections import PROJECT, SKILLS
 from claw_engine.models.base import ModelRef, ToolSpec
 from claw_engine.parts import Part, PartKind
+
+log = logging.getLogger("claw.agent")
 
 Report = Mapping[str, object]
 
@@ -48,6 +52,8 @@ class ReportBook:
         known = self._known.get(told.session_key)
         if known is not None and _same(known[0], told):
             return known[1]
+        if known is not None:
+            _log_change(known[0], told)
         report = system_report(told, "run", now_ms())
         self._known[told.session_key] = (told, report)
         self._known.move_to_end(told.session_key)
@@ -144,6 +150,14 @@ def _tool(spec: ToolSpec) -> Mapping[str, object]:
         "schemaChars": len(text),
         "propertiesCount": len(named) if isinstance(named, dict) else None,
     }
+
+
+def _log_change(before: Told, now: Told) -> None:
+    """Whoever wonders about a bill finds here what made a provider read everything anew."""
+    old, new = ([spec.part for spec in t.specs] + list(t.prompt.parts) for t in (before, now))
+    found = first_change(old, new)
+    if found is not None:
+        log.info("prompt changed: sessionKey=%s %s", now.session_key, found.sentence())
 
 
 def _same(one: Told, other: Told) -> bool:

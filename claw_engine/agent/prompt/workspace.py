@@ -10,6 +10,7 @@ import json
 import os
 import stat
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -30,6 +31,12 @@ NARROW = frozenset({"AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md"
 MAX_READ_BYTES = 2 * 1024 * 1024
 HEAD_SHARE, TAIL_SHARE = 0.7, 0.2
 MIN_BUDGET_CHARS = 64
+
+_SPACE = (
+    "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000\ufeff"
+)
+"""What JavaScript's trimEnd takes off: the report counts characters as OpenClaw does."""
 
 _Identity = tuple[int, int, int, int]
 """Device, inode, size and mtime (ns)."""
@@ -98,7 +105,7 @@ class Workspace:
             raw = self._disk.read_from(path, 0, MAX_READ_BYTES)
         except OSError:
             return None
-        text = raw.decode("utf-8", "replace").rstrip()
+        text = raw.decode("utf-8", "replace").rstrip(_SPACE)
         self._texts[path] = (identity, text)
         return text
 
@@ -138,13 +145,17 @@ def inject(files: Sequence[WorkspaceFile], per_file: int, total: int) -> tuple[I
             body = f"[MISSING] Expected at: {file.path}"[:remaining]
         else:
             body = shorten(file.name, raw, min(per_file, remaining), remaining)
-        part = Part(
-            f"file:{file.name}", PartKind.FILE, str(file.path), f"## {file.path}\n{body}", file.name
-        )
+        part = _part(file.name, str(file.path), body)
         raw_chars = len(raw) if raw is not None else 0
         out.append(Injected(file, part, raw_chars, len(body), raw is not None and body != raw))
         remaining -= len(body)
     return tuple(out)
+
+
+@lru_cache(maxsize=64)
+def _part(name: str, path: str, body: str) -> Part:
+    """The same object for the same words: a change of one file leaves the others as they are."""
+    return Part(f"file:{name}", PartKind.FILE, path, f"## {path}\n{body}", name)
 
 
 def shorten(name: str, text: str, limit: int, clamp: int) -> str:
@@ -170,25 +181,43 @@ def template(name: str) -> str:
 def seed(disk: Disk, clock: Clock, root: Path) -> list[str]:
     """Create the workspace and the files it lacks; never overwrites. Returns the names written.
 
-    BOOTSTRAP.md is only for a brand-new workspace and, once gone, never comes back. Blocking.
+    BOOTSTRAP.md is only for a workspace that nobody has used: nothing in it but our own words. Once
+    gone it never comes back; `.openclaw/workspace-state.json` remembers. Blocking.
     """
     disk.mkdir(root)
     state_path = root / ".openclaw" / "workspace-state.json"
     state = _read_state(disk, state_path)
     before = dict(state)
-    brand_new = not any(_present(root / name) for name in (*EXPECTED, *MEMORY, "memory", ".git"))
+    there = [name for name in EXPECTED if _present(root / name)]
     written = [name for name in EXPECTED if _write_missing(disk, root, name)]
+    seeded, done = "bootstrapSeededAt" in state, "onboardingCompletedAt" in state
     now = _iso(clock.now_ms())
-    if brand_new and "bootstrapSeededAt" not in state:
-        if _write_missing(disk, root, BOOTSTRAP):
-            written.append(BOOTSTRAP)
-        state["bootstrapSeededAt"] = now
-    elif "bootstrapSeededAt" in state and not _present(root / BOOTSTRAP):
+    if _present(root / BOOTSTRAP):
+        state.setdefault("bootstrapSeededAt", now)
+    elif seeded or done or _in_use(disk, root, there):
         state.setdefault("onboardingCompletedAt", now)
+    else:
+        _write_missing(disk, root, BOOTSTRAP)
+        written.append(BOOTSTRAP)
+        state["bootstrapSeededAt"] = now
     if state != before:
         disk.mkdir(state_path.parent)
         disk.replace(state_path, json.dumps(state, indent=2).encode())
     return written
+
+
+def _in_use(disk: Disk, root: Path, names: Sequence[str]) -> bool:
+    """Whether a workspace holds memory, history, or a file of `names` that is not our own text."""
+    if any(_present(root / name) for name in (*MEMORY, "memory", ".git")):
+        return True
+    return any(_is_changed(disk, root / name) for name in names)
+
+
+def _is_changed(disk: Disk, path: Path) -> bool:
+    try:
+        return disk.read_bytes(path) != template(path.name).encode()
+    except OSError:
+        return True
 
 
 def _write_missing(disk: Disk, root: Path, name: str) -> bool:
