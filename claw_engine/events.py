@@ -64,7 +64,7 @@ class Subscription:
 
     def _offer(self, event: Event) -> None:
         queue = self._queue
-        if queue:
+        if queue and type(queue[-1]) is type(event):
             key = event.merge_key()
             if key is not None and queue[-1].merge_key() == key:
                 merged = queue[-1].merge(event)

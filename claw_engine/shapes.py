@@ -82,8 +82,24 @@ def read(kind: type[T], value: object) -> T:
 
 
 @cache
-def _fields(kind: type[Shape]) -> tuple[FieldInfo, ...]:
-    return tuple(field for field in msgspec.structs.fields(kind) if field.encode_name[0] != "(")
+def _fields(kind: type[Shape]) -> tuple[tuple[FieldInfo, tuple[type, ...]], ...]:
+    """Each with the types whose values need no further look."""
+    fields = (field for field in msgspec.structs.fields(kind) if field.encode_name[0] != "(")
+    return tuple((field, _plainly(field.type)) for field in fields)
+
+
+_PLAIN: frozenset[object] = frozenset({str, int, bool})
+
+
+def _plainly(wanted: object) -> tuple[type, ...]:
+    """Types whose values are taken as they are: most fields are a text, a number or left out."""
+    kinds = get_args(wanted) if get_origin(wanted) in (Union, types.UnionType) else (wanted,)
+    plain = [kind for kind in kinds if kind in _PLAIN]
+    nothing = [kind for kind in kinds if kind is type(None)]
+    # Of several kinds the first that fits counts, which is not always the value's own.
+    if len(plain) != 1 or len(plain) + len(nothing) != len(kinds):
+        return ()
+    return (*plain, *nothing)
 
 
 class _Reader:
@@ -100,11 +116,15 @@ class _Reader:
             self._wrong(path, OBJECT, value)
             return None
         before, given, known = len(self.faults), {}, set()
-        for field in _fields(kind):
+        for field, plain in _fields(kind):
             name = field.encode_name
             known.add(name)
             if name in value:
-                given[field.name] = self._value(field.type, value[name], (*path, name))
+                item = value[name]
+                if type(item) in plain:
+                    given[field.name] = item
+                else:
+                    given[field.name] = self._value(field.type, item, (*path, name))
             elif field.required:
                 self.faults.append(Fault("missing", (*path, name)))
         if kind.extra != "ignore" and not known.issuperset(value):

@@ -39,7 +39,8 @@ def local_timezone() -> str:
     if name := os.environ.get("TZ", "").lstrip(":"):
         return name
     try:
-        link = str(LOCALTIME.readlink())  # one look, for every run; a chain of links is rare
+        # One look, for every run; a chain of links is rare.
+        link = os.readlink(LOCALTIME)  # noqa: PTH115 - a Path of the answer costs more than it
     except OSError:
         return "UTC"
     _, found, name = link.partition("/zoneinfo/")

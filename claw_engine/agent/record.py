@@ -38,7 +38,8 @@ def stamped(text: str, received_ms: int, timezone: str) -> str:
     """`[Mon 2026-11-30 08:46 UTC] text`, in the user's time zone (wire facts §4)."""
     at = datetime.fromtimestamp(received_ms / 1000, zone(timezone))
     name = at.tzname() or timezone
-    return f"[{_DAYS[at.weekday()]} {at:%Y-%m-%d %H:%M} {name}] {text}"
+    date = f"{at.year:04d}-{at.month:02d}-{at.day:02d} {at.hour:02d}:{at.minute:02d}"
+    return f"[{_DAYS[at.weekday()]} {date} {name}] {text}"
 
 
 @lru_cache(maxsize=32)

@@ -305,13 +305,16 @@ class Execution:
         self, claim: Claim, settings: Settings, chosen: Options
     ) -> tuple[ClawError | None, Seen]:
         """Take the transcript's lock and look at the workspace meanwhile: one wait for both."""
-        look = self._runtime.briefer.look(settings, chosen, self._run.agent_id)
-        locked, seen = await asyncio.gather(claim.acquire(), look, return_exceptions=True)
-        if isinstance(locked, BaseException) and not isinstance(locked, ClawError):
-            raise locked
-        if isinstance(seen, BaseException):
-            raise seen
-        return locked if isinstance(locked, ClawError) else None, seen
+        look = asyncio.create_task(self._runtime.briefer.look(settings, chosen, self._run.agent_id))
+        refused: ClawError | None = None
+        try:
+            await claim.acquire()
+        except ClawError as error:
+            refused = error
+        except BaseException:
+            look.cancel()
+            raise
+        return refused, await look
 
     async def _workspace_ready(self, chosen: Options) -> list[str]:
         try:

@@ -109,7 +109,8 @@ class Supervisor:
                 await self._deps.approvals.cancel(run.id, run.scope.reason.value)
             await self._write_down(case, result)
         finally:
-            warn.cancel()
+            if warn is not None:
+                warn.cancel()
             if unwatch is not None:
                 unwatch()
             case.ticket.release()
@@ -212,8 +213,10 @@ class Supervisor:
         except (ClawError, OSError) as error:
             log.error("run end not recorded: runId=%s %s", case.run.id, error)
 
-    def _warn_later(self, case: Case) -> Timer:
+    def _warn_later(self, case: Case) -> Timer | None:
         """Tell a sender who waits long in the lanes, and behind whom."""
+        if case.ticket.place == "running":  # nobody was in its way
+            return None
 
         def look() -> None:
             if case.ticket.place not in ("session", "global"):

@@ -33,10 +33,14 @@ class Models:
         self._transport = Transport(world.clock, timeouts)
         self._rules = RuleBook()
         self._memos = TurnMemos()
+        self._default: tuple[Settings, ModelRef] | None = None
 
     def resolve(self, settings: Settings) -> ModelRef:
         """The default model. Raises ModelConfigError when the named one cannot be used."""
-        return resolve.default_model(settings)
+        known = self._default
+        if known is None or known[0] is not settings:
+            known = self._default = (settings, resolve.default_model(settings))
+        return known[1]
 
     def named(self, settings: Settings, name: str) -> ModelRef:
         """The model `provider/id`. Raises ModelConfigError when it cannot be used."""

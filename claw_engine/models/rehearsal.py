@@ -106,22 +106,21 @@ class RehearsalModel:
         What is due at the same moment comes as one event, as from a socket.
         """
         start = self._clock.monotonic()
-        due: list[str] = []
-        for number in range(tokens):
+        said = 0
+        while said < tokens:
+            due = min(tokens, said + _BREATH)
             if rate > 0:
-                wait = start + number / rate - self._clock.monotonic()
-                if wait > 0:
-                    if due:
-                        yield TextDelta("".join(due))
-                        due.clear()
-                    await self._clock.sleep(wait)
-            due.append(_LONG_WORDS[number % len(_LONG_WORDS)] + " ")
-            if len(due) == _BREATH:
-                yield TextDelta("".join(due))
-                due.clear()
+                now = self._clock.monotonic()
+                due = min(due, int((now - start) * rate) + 1)
+                if due <= said:
+                    await self._clock.sleep(start + said / rate - now)
+                    # A timer may fire a little early: what it was set for is due.
+                    due = said + 1
+            words = (_LONG_WORDS[number % len(_LONG_WORDS)] for number in range(said, due))
+            yield TextDelta(" ".join(words) + " ")
+            if due - said == _BREATH:
                 await asyncio.sleep(0)
-        if due:
-            yield TextDelta("".join(due))
+            said = due
 
     async def _failure(self, mode: str) -> ModelError:
         match mode:

@@ -6,6 +6,7 @@ Field names: OpenClaw 2026.2.26 (gateway digest §3.5).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct, field
@@ -78,10 +79,16 @@ def transcript_path(sessions_dir: Path, entry: SessionEntry) -> Path:
 
 def named_path(sessions_dir: Path, entry: SessionEntry) -> Path | None:
     """The path an entry means, symlinks unchecked; None when it names none. Pure."""
-    written = entry.session_file.replace("\\", "/")
+    return _named(sessions_dir, entry.session_file, entry.session_id)
+
+
+@lru_cache(maxsize=1024)
+def _named(sessions_dir: Path, session_file: str, session_id: str) -> Path | None:
+    """Asked for every message; making paths costs more than all else of the question."""
+    written = session_file.replace("\\", "/")
     pure = PurePosixPath(written)
     if written and pure.suffix == ".jsonl" and "\0" not in written:
         if not pure.is_absolute() and ".." not in pure.parts and ":" not in pure.parts[0]:
             return sessions_dir / pure
         return sessions_dir / pure.name
-    return sessions_dir / f"{entry.session_id}.jsonl" if entry.session_id else None
+    return sessions_dir / f"{session_id}.jsonl" if session_id else None

@@ -34,6 +34,7 @@ class PolicyView:
         self.doubts = doubts
         self._refused = {normal(v.tool): v for v in verdicts if not v.allowed}
         self._specs = shelf.without(frozenset(v.tool for v in verdicts if not v.allowed))
+        self._offered = frozenset(normal(spec.name) for spec in self._specs)
 
     def __iter__(self) -> Iterator[Tool]:
         return (self._shelf.get(spec.name) for spec in self._specs)
@@ -48,8 +49,9 @@ class PolicyView:
         Raises ToolError: for one that was taken away with the rule, else with the names there are.
         """
         wanted = name.strip()
-        refused = self._refused.get(normal(wanted))
-        if refused is None and normal(wanted) not in {normal(spec.name) for spec in self._specs}:
+        plain = normal(wanted)
+        refused = self._refused.get(plain)
+        if refused is None and plain not in self._offered:
             names = ", ".join(spec.name for spec in self._specs) or "none"
             raise ToolError(f"There is no tool named {wanted!r}. Available tools: {names}.")
         if refused is not None:
