@@ -12,7 +12,7 @@ from claw_engine.agent.context.tokens import estimate
 from claw_engine.models.base import Encoded, Piece
 from claw_engine.parts import Part
 
-_MAX_REMEMBERED = 4096
+_MAX_REMEMBERED = 8192
 
 
 Row = dict[str, object]
@@ -75,7 +75,7 @@ class SizeBook:
         rows: list[Row] = []
         total = 0
         for part in piece.parts:
-            size = estimate(part.text)
+            size = self.tokens(part)
             total += size
             if part.id in sizes:
                 rows.append({
