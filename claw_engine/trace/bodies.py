@@ -173,10 +173,15 @@ def numbers_of(whole: bytes, prefix: int, suffix: int, middle: bytes) -> Numbers
     return numbers
 
 
-def used_numbers(rows: Iterable[tuple[bytes, bytes]]) -> set[int]:
-    """Every number of these lists and differences."""
+def used_numbers(lists: Iterable[tuple[bytes, int, int]], middles: Iterable[bytes]) -> set[int]:
+    """Every number that a body needs: of each list the longest beginning and end that a difference
+    takes of it, and what stands between."""
     used: set[int] = set()
-    for whole, middle in rows:
-        used.update(array("I", unpacked(whole)))
+    for whole, prefix, suffix in lists:
+        base = array("I", unpacked(whole))
+        used.update(base[:prefix])
+        if suffix:
+            used.update(base[-suffix:])
+    for middle in middles:
         used.update(array("I", middle))
     return used

@@ -75,9 +75,11 @@ def used_bytes(db: sqlite3.Connection) -> int:
 
 def _unused(db: sqlite3.Connection) -> None:
     db.execute("DELETE FROM lists WHERE n NOT IN (SELECT list FROM calls)")
-    lists = ((row[0], b"") for row in db.execute("SELECT pieces FROM lists"))
-    used = used_numbers(lists)
-    used |= used_numbers((b"\0", row[0]) for row in db.execute("SELECT middle FROM calls"))
+    lists = db.execute(
+        "SELECT l.pieces, max(c.prefix), max(c.suffix) FROM calls c JOIN lists l ON l.n = c.list"
+        " GROUP BY l.n"
+    )
+    used = used_numbers(lists, (row[0] for row in db.execute("SELECT middle FROM calls")))
     gone = [row for row in db.execute("SELECT n FROM pieces") if row[0] not in used]
     db.executemany("DELETE FROM pieces WHERE n = ?", gone)
     db.execute("DELETE FROM blobs WHERE n NOT IN (SELECT blob FROM parts)")
