@@ -79,12 +79,8 @@ class RealFs:
         self._shebangs: dict[tuple[int, ...], tuple[str, ...]] = {}
 
     def file(self, path: str) -> FileId | None:
-        try:
-            real = _real(path)
-            info = os.stat(real)
-        except (OSError, ValueError):
-            return None
-        return _identified(real, info) if stat.S_ISREG(info.st_mode) else None
+        real, info = _look(path)
+        return _identified(real, info) if info and stat.S_ISREG(info.st_mode) else None
 
     def file_in(self, folder: str, name: str) -> FileId | None:
         path = f"{folder}/{name}" if folder != "/" else f"/{name}"
@@ -97,12 +93,10 @@ class RealFs:
         return _identified(path, info) if stat.S_ISREG(info.st_mode) else None
 
     def directory(self, path: str) -> tuple[str, int, int] | None:
-        try:
-            real = _real(path)
-            info = os.stat(real)
-        except (OSError, ValueError):
+        real, info = _look(path)
+        if info is None or not stat.S_ISDIR(info.st_mode):
             return None
-        return (real, info.st_dev, info.st_ino) if stat.S_ISDIR(info.st_mode) else None
+        return real, info.st_dev, info.st_ino
 
     def sha256(self, file: FileId) -> str | None:
         key = (file.dev, file.ino, file.size, file.mtime_ns, file.ctime_ns)
@@ -164,6 +158,15 @@ class RealFs:
         except OSError:
             return True  # it changed under our eyes
         return owner == self._uid or os.access(path, os.W_OK)
+
+
+def _look(path: str) -> tuple[str, os.stat_result | None]:
+    """The real path and what is there; None when nothing is."""
+    try:
+        real = _real(path)
+        return real, os.stat(real)
+    except (OSError, ValueError):
+        return path, None
 
 
 def _identified(real: str, info: os.stat_result) -> FileId:

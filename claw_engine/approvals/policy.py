@@ -92,6 +92,11 @@ class ExecPolicy(Struct, frozen=True):
     rules: tuple[Rule, ...] = ()
     safe_bins: SafeBins | None = None
 
+    @property
+    def firm(self) -> bool:
+        """Whether a command runs by no other way than the operator's yes, if at all."""
+        return self.security is Security.DENY or self.ask is Ask.ALWAYS
+
     def tightened(self, security: str | None = None, ask: str | None = None) -> ExecPolicy:
         """The stricter of this policy and a wish (a configured value or a tool parameter).
 

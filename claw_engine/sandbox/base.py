@@ -5,11 +5,22 @@ Values and one interface. Knows no tool, no approval and no configuration file.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Protocol
 
 from msgspec import Struct, field
+
+PLACES = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin", "/snap/bin")
+"""Where a program that confines or contains may lie."""
+
+
+def system_program(*names: str) -> str | None:
+    """The path of the first of these that is installed; never from PATH, where a command could
+    have put one."""
+    paths = (f"{folder}/{name}" for name in names for folder in PLACES)
+    return next((path for path in paths if os.access(path, os.X_OK)), None)
 
 
 class Access(StrEnum):

@@ -10,7 +10,7 @@ import os
 import shlex
 from collections.abc import Iterator
 
-from claw_engine.sandbox.base import Access, Plan, Route, RouteKind, Wrapped
+from claw_engine.sandbox.base import Access, Plan, Route, RouteKind, Wrapped, system_program
 from claw_engine.sandbox.rules import depth, effective
 
 KEPT_CAPABILITIES = (
@@ -19,8 +19,6 @@ KEPT_CAPABILITIES = (
 )  # fmt: skip
 """What root keeps: enough to work with files, nothing that reaches mounts, devices or processes."""
 
-PLACES = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin")
-
 _MAX_SCRIPT = 100_000
 """The kernel takes 128 KiB in one argument."""
 
@@ -28,12 +26,8 @@ _OWN_TREES = ("/proc", "/dev")
 
 
 def find_program() -> str | None:
-    """bwrap from a system directory; never from PATH, where a command could have put one."""
-    for folder in PLACES:
-        path = f"{folder}/bwrap"
-        if os.access(path, os.X_OK):
-            return path
-    return None
+    """bwrap's path, None when it is not installed."""
+    return system_program("bwrap")
 
 
 class Bwrap:

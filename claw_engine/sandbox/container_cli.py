@@ -6,16 +6,14 @@ Knows no container; what is asked is its caller's business.
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from claw_engine.errors import ClawError
+from claw_engine.sandbox.base import system_program
 from claw_engine.world import World
-
-PLACES = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin", "/snap/bin")
 
 _KEPT_ENV = (
     "PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "DOCKER_HOST",
@@ -43,14 +41,8 @@ class Answer(Struct, frozen=True):
 
 
 def find_program(engine: str) -> str | None:
-    """Its path; never from PATH, where a command could have put one. `auto` is docker first."""
-    names = ("docker", "podman") if engine == "auto" else (engine,)
-    for name in names:
-        for folder in PLACES:
-            path = f"{folder}/{name}"
-            if os.access(path, os.X_OK):
-                return path
-    return None
+    """Its path, None when it is not installed; `auto` is docker first."""
+    return system_program(*(("docker", "podman") if engine == "auto" else (engine,)))
 
 
 class ContainerCli:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from claw_engine.approvals.policy import Ask, ExecPolicy, PermissionMode, Security
+from claw_engine.approvals.policy import ExecPolicy, PermissionMode
 from claw_engine.errors import ClawError
 from claw_engine.sandbox.base import Scope, Wrapped
 from claw_engine.sandbox.box import Backend, Box
@@ -61,9 +61,7 @@ class Boxed:
 
     async def replaces_asking(self, mode: PermissionMode, policy: ExecPolicy) -> bool:
         """Whether the command runs without a question: by the policy, and nothing leads out."""
-        if policy.security is Security.DENY or policy.ask is Ask.ALWAYS:
-            return False
-        return await self._boxes.tight(self._box)
+        return not policy.firm and await self._boxes.tight(self._box)
 
     def wrap(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from claw_engine.approvals.policy import Ask, ExecPolicy, PermissionMode, Security
+from claw_engine.approvals.policy import ExecPolicy, PermissionMode
 from claw_engine.sandbox.base import Scope, Wrapped
 from claw_engine.sandbox.box import Box
 from claw_engine.sandbox.boxes import Boxes
@@ -62,9 +62,7 @@ class Confinement:
 
         Never where a route stays open, where the policy refuses, or asks for everything.
         """
-        if mode is not PermissionMode.WORKSPACE or self._keeper is None:
-            return False
-        if policy.security is Security.DENY or policy.ask is Ask.ALWAYS:
+        if mode is not PermissionMode.WORKSPACE or self._keeper is None or policy.firm:
             return False
         return self._keeper.confines and await asyncio.to_thread(self._keeper.tight)
 
