@@ -57,7 +57,10 @@ _BLOCKED = words(
     "bats incrond act psexec winexe cgroup-run rofi gtester xdotool setcap op socket varnishncsa "
     "x-terminal-emulator xterm uxterm lxterm koi8rxterm gnome-terminal konsole kitty alacritty "
     "wezterm foot urxvt rxvt st lxterminal xfce4-terminal mate-terminal terminator guake tilix "
-    "qterminal terminology gxargs genv gnice gnohup gstdbuf gtimeout gchroot"
+    "qterminal terminology gxargs genv gnice gnohup gstdbuf gtimeout gchroot "
+    "pipesz enosys coresched i386 x86_64 i486 i586 i686 uname26 ppc64 s390x systemd-notify "
+    "systemd-dissect homectl userdbctl sops honcho foreman reflex modd watchmedo watchman "
+    "multitail mbuffer vcsh devbox flox dbclient"
 )
 _PRIVILEGE = words(
     "sudo sudoedit doas su pkexec runuser machinectl capsh gosu su-exec sg newgrp login ksu gksu "
@@ -78,7 +81,8 @@ _INTERPRETERS = words(
     "coconut pyston luvit luvi texlua tarantool goawk frawk mlr miller fx mono javaw slsh cobc "
     "byebug bundler facter exiftool scanmem crash jtag ginsh msfconsole tasksh tdbtool cowsay "
     "cowthink jupyter pyspark spark-shell spark-submit scala-cli amm jbang coursier flask "
-    "django-admin gunicorn uvicorn celery"
+    "django-admin gunicorn uvicorn celery "
+    "rename prename file-rename exim exim4 swaks streamlink clickhouse clickhouse-local"
 )
 _LAUNCHERS = words(
     "find fd fdfind git hg svn bzr ssh scp sftp rsync mosh docker podman nerdctl kubectl helm "
@@ -138,7 +142,20 @@ _LAUNCHERS = words(
     "nginx sshd aoss ncftp neofetch opkg zypper rpmdb rpmquery rpmverify rpmkeys rtorrent "
     "wireshark dumpcap xdg-user-dir xdg-email xdg-terminal volatility sqlmap lwp-request "
     "lwp-download nix-build nixos-rebuild podman-remote mold lit shellspec lefthook husky thefuck "
-    "starship checkinstall sbuild pbuilder alien pinentry kinit gtar gfind ugrep ug pg xmore mtr"
+    "starship checkinstall sbuild pbuilder alien pinentry kinit gtar gfind ugrep ug pg xmore mtr "
+    "install patch updatedb sdiff diff3 svnlook svnadmin svnsync svnserve cvs rcs ci co rcsdiff "
+    "fossil darcs jj sl pijul mtn repo hub tea yt-dlp youtube-dl gallery-dl transmission-cli "
+    "transmission-daemon transmission-remote deluge qbittorrent qbittorrent-nox fetchmail "
+    "getmail mbsync isync offlineimap msmtp sendmail procmail maildrop dnsmasq hostapd udhcpc "
+    "dhcpcd vpnc openconnect inetd xinetd keepalived haproxy lighttpd caddy uwsgi sox play rec "
+    "mencoder compare composite montage animate display stream import gm chromium chromium- "
+    "browser google-chrome chrome firefox brave brave-browser opera vivaldi epiphany electron "
+    "playwright pg_ctl postgres mysqld mariadbd redis-server mongod usql isql litecli pgcli "
+    "mycli star dar dump restore dcfldd dc3dd lnav bison flex yacc byacc protoc capnp uscan "
+    "uupdate dch debchange debsign dput dget debi gbp quilt gtags global htags clang-tidy "
+    "clangd cppcheck tofu terragrunt tflint pass gopass chezmoi yadm pixi rye hatch pdm flit "
+    "pipenv cookiecutter copier dvc snakemake nextflow luigi airflow prefect doit supervisord "
+    "supervisorctl circusd monit coredumpctl"
 )
 _WRITES_ANYWHERE = words(
     "cp mv ln install tee dd truncate shred rm rmdir unlink chmod chown chgrp touch mkdir mkfifo "

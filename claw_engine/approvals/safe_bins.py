@@ -18,9 +18,9 @@ TRUSTED = ("/bin", "/usr/bin")
 """Directories in which a safe bin must lie, besides those that the configuration names."""
 
 _PATHLIKE = late(r"(?:/|\.\.?(?:/|$)|~|[A-Za-z]:\\)")
-# What a jq filter may not name: the environment, and files of its own.
+# What a jq filter may not name: the environment (jq 1.6 reads `$ ENV` too), and files of its own.
 _JQ_READS = late(r"(?<![A-Za-z0-9_])(?:env|import|include|input_filename|get_search_list"
-                       r"|modulemeta)(?![A-Za-z0-9_])|\$ENV|\$__prog")  # fmt: skip
+                       r"|modulemeta|ENV|__prog\w*)(?![A-Za-z0-9_])")  # fmt: skip
 
 
 class Profile(Struct, frozen=True):

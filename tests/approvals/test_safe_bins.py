@@ -13,7 +13,7 @@ from claw_engine.approvals.policy import ExecPolicy, Rule
 from claw_engine.approvals.safe_bins import PROFILES, configured, objection
 from tests.approvals.conftest import Box
 
-LISTED = ["sort", "grep", "jq", "head", "wc"]
+LISTED = ["sort", "grep", "jq", "head", "wc", "uniq", "tail", "tr", "cut"]
 CAT = Rule("c", "/usr/bin/cat")
 
 
@@ -25,6 +25,14 @@ AP_11 = [
     "sort --compress-prog=sh", "sort --outp=x", "sort -ofoo", "sort -T /tmp", "grep -rf x",
     "grep --fil=/etc/passwd a", "grep --rec a", "jq -nr env", "jq -L /tmp .", "head /etc/passwd",
     "wc --files0-f=x", "busybox sort", "sort -- -o x",
+    "jq -nL. .", "jq -n '$ENV'", "jq -n '$ ENV'", "jq -n '$#\n ENV'", "jq -n '\"\\(env)\"'",
+    "jq -L. .", "jq -n 'include \"x\"; .'", "jq --rawfile a x .", "jq --slurpfile a x .",
+    "jq -nf x", "jq -f x",
+    "jq '$__prog_args'", "jq . x", "jq -- . x", "jq 'input_filename'", "jq -n 'get_search_list'",
+    "sort -k -o x", "sort -t -- -o x", "sort --random-source=x", "sort -uofoo", "sort x -o y",
+    "grep --include=x -r y", "grep -e x y", "grep -ve x y", "grep -fx", "grep --devices=read x",
+    "uniq - x", "uniq -- - x", "head -- x", "tail -f", "tail -n 1 -F", "tail -5f", "tr a b c",
+    "cut -d -- -f1 x", "wc -- x", "head -n", "grep", "cut --output-delimiter=/etc/x -f1",
 ]  # fmt: skip
 
 

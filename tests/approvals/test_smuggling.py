@@ -107,7 +107,7 @@ STARTERS = [
     "aa-exec -p x id", "grc id", "chronic id", "xterm -e id", "kitty id", "direnv exec . id",
     "sudo id", "sudo-rs id", "doas id", "su -c id", "su-rs", "run0 id", "pkexec id", "ksu",
     "systemd-run id", "systemctl --user start x", "at now", "batch", "crontab x", "docker run x",
-    "make -f x", "make --eval='x:;id'", "cmake -P x", "ninja", "npm run x", "npx x", "pip list",
+    "make -f x", "make --eval='x:;id'", "cmake -P x", "ninja", "npm run x", "npx x", "pip wheel x",
     "gcc -wrapper id x.c", "gcc -B. x.c", "ld -plugin x.so", "nm --plugin=x.so", "ar x",
     "vim -c '!id'", "vim.tiny x", "gvim x", "nvim-qt x", "ed x", "less x", "more x", "man -P id x",
     "zip x y -TT id -T", "unzip x", "7z x", "cpio -o --rsh-command=id", "dpkg --pre-invoke=id -i x",
@@ -116,6 +116,11 @@ STARTERS = [
     "jjs", "cowsay -f x", "facter x", "crash", "top", "ld.so ./x", "ld-linux-x86-64.so.2 ./x",
     "msgfilter -i x id", "run-parts x", "start-stop-daemon -Sx id", "split --filter=id x",
     "csplit x", "xdg-open x", "logrotate x", "ip netns exec x id", "tc -b x", "bpftrace -e x",
+    "install -s --strip-program=./x a b", "sdiff --diff-program=./x a b", "diff3 --diff-program=x",
+    "rename 's/x/`id`/e' y", "patch -p1", "updatedb --findoptions='-exec id ;'", "pipesz -- id",
+    "svnlook diff --diff-cmd id x", "yt-dlp --exec id x", "bison -S x y", "protoc --plugin=x y",
+    "mbuffer -A id", "dcfldd 'of:=id'", "chromium --gpu-launcher=id", "sox '|id' x", "x86_64 id",
+    "systemd-dissect --with x id", "coredumpctl debug --debugger=id", "exim -be '${run{id}}'",
     "claw approvals approve x", "claw-tui", "openclaw x",
 ]  # fmt: skip
 
@@ -124,6 +129,17 @@ def test_a_program_that_starts_others_asks(machine: Machine) -> None:
     for command in STARTERS:
         machine.program(command.split()[0])
     assert machine.not_asked(STARTERS) == []
+
+
+def test_always_is_not_offered_for_any_of_them(machine: Machine) -> None:
+    env = {**machine.box.env, "PATH": str(machine.box.bin)}
+    offered = []
+    for command in STARTERS:
+        machine.program(command.split()[0])
+        verdict = evaluate(command, str(machine.box.cwd), env, ExecPolicy(), Trusted())
+        if verdict.always.patterns:
+            offered.append(command)
+    assert offered == []
 
 
 SYNTAX = [
