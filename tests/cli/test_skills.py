@@ -1,4 +1,4 @@
-"""`claw skills` and the methods behind it, with a real engine in this process."""
+"""`claw skills` and the methods behind it, with a real engine in this process (case SK-01)."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_a_link_stays_inside_its_root(tmp_path: Path) -> None:
     (root / "file/SKILL.md").symlink_to(outside / "x/SKILL.md")
     (root / "group").symlink_to(outside)
     (root / "dangling").mkdir()
-    (root / "dangling/SKILL.md").symlink_to(outside / "none")
+    (root / "dangling/SKILL.md").symlink_to(root / "none")
     (root / "loop").symlink_to(root)
     found = {one.folder.rpartition("/")[2]: one for one in scan(root)}
     assert found["real"].front is not None and found["alias"].front is not None
@@ -115,6 +115,31 @@ def test_each_file_is_read_once_until_it_is_another(tmp_path: Path) -> None:
     third = scanner.scan(roots, LIMITS)
     assert CountingDisk.reads == 4
     assert [a is b for a, b in zip(first, third, strict=True)] == [True, False, True]
+
+
+def test_what_vanishes_while_we_look_breaks_nothing(tmp_path: Path) -> None:
+    """IN-03: the file went between the look and the reading, then its folder, then the root."""
+
+    class Vanishing(RealDisk):
+        def read_from(self, path: Path, offset: int, size: int = -1) -> bytes:
+            path.unlink()
+            return super().read_from(path, offset, size)
+
+    put(tmp_path / "root/a")
+    scanner = Scanner(Vanishing())
+    roots = [Root(Source.WORKSPACE, str(tmp_path / "root"))]
+    (gone,) = scanner.scan(roots, LIMITS)
+    assert gone.problem == "SKILL.md cannot be read: No such file or directory"
+    assert scanner.scan(roots, LIMITS) == ()
+    put(tmp_path / "root/a")
+    scanner = Scanner(RealDisk())
+    (back,) = scanner.scan(roots, LIMITS)
+    assert back.front is not None
+    (tmp_path / "root/a/SKILL.md").unlink()
+    (tmp_path / "root/a").rmdir()
+    assert scanner.scan(roots, LIMITS) == ()
+    (tmp_path / "root").rmdir()
+    assert scanner.scan(roots, LIMITS) == ()
 
 
 def test_limits_leave_a_word(tmp_path: Path) -> None:
