@@ -154,6 +154,8 @@ class ClawApp(Starting):
     def _pull_store(self) -> None:
         self._pull_timer = None
         self._last_pull = time.monotonic()
+        if not self.is_running:  # leaving: the pages are being taken apart
+            return
         if self.store.bells:
             self.store.bells = 0
             self.bell()
