@@ -126,15 +126,19 @@ class Console:
         call, idle = self.link.client.call, 0
         async with asyncio.timeout(LIMIT_S):
             while True:
+                await self._idle()
+                self.changed.clear()
                 rows = (await call("sessions.list", {}))["sessions"]
                 assert isinstance(rows, list)
-                idle += next(r for r in rows if r["key"] == self.key)["state"] == "idle"
+                state = next(r for r in rows if r["key"] == self.key)["state"]
+                idle += state == "idle"
                 history = await call("chat.history", {"sessionKey": self.key, "limit": 1000})
                 known = json.dumps([history, await call("runs.interrupted", {})])
                 missing = [words for words in self.acknowledged if words not in known]
                 if not missing or idle > 2:
                     return missing
-                await asyncio.sleep(0.1)  # a queued one is on its way
+                if state != "idle":  # a queued one is on its way
+                    await self.changed.wait()
 
     async def stop_writing(self) -> None:
         self._tasks[1].cancel()

@@ -6,31 +6,85 @@ A hint, as there: `/proc` tells which process has the socket, if it is of our us
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
+
+from msgspec import Struct
 
 from claw_engine.gateway.confinement import carries_mark, parent_of
 from claw_engine.gateway.web.proc_net import PROC, has_socket, tcp_rows
 from claw_engine.gateway.web.sock_diag import Address, owner_and_inode
 
 MAX_DEPTH = 64
+SETTLED_S = 5.0
+"""A process between fork and exec does not carry the mark yet: only one that was looked at twice
+with this long in between is not looked at again."""
 
 
-def from_a_run(peer: Address, own: Address, own_pid: int, proc: Path = PROC) -> bool:
-    """Whether the process behind the connection `peer` → `own` belongs to a run.
+class _Seen(Struct):
+    """A process that belongs to no run. `inode` is of its directory in `/proc`, made for this
+    process and never again: an id that is used anew has another one."""
 
-    Reads two small files of every process of ours: not for the loop.
-    """
-    us = os.geteuid()
-    inodes = _inodes(peer, own, us, proc)
-    if not inodes:
+    inode: int
+    since: float
+    settled: bool = False
+
+
+class RunChildren:
+    """Use: `from_a_run(peer, own)`, in a thread. Remembers the processes that belong to no run:
+    to read about each of a hundred takes 5 ms, and every handshake asks."""
+
+    def __init__(
+        self,
+        own_pid: int,
+        proc: Path = PROC,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._own_pid = own_pid
+        self._proc = proc
+        self._now = now
+        self._seen: dict[int, _Seen] = {}
+
+    def from_a_run(self, peer: Address, own: Address) -> bool:
+        """Whether the process behind the connection `peer` → `own` belongs to a run.
+
+        Reads two small files of every process that it does not know: not for the loop.
+        """
+        proc = self._proc
+        inodes = _inodes(peer, own, os.geteuid(), proc)
+        if not inodes:
+            return False
+        try:
+            pids = [int(name) for name in os.listdir(proc) if name.isdecimal()]  # noqa: PTH208 - each counts
+        except OSError:
+            return False
+        known: dict[int, bool] = {self._own_pid: False, 1: False, 0: False}
+        # The cheap question first: hardly any process descends from a run.
+        suspects = [pid for pid in pids if self._suspect(pid, known)]
+        there = set(pids)
+        self._seen = {pid: seen for pid, seen in self._seen.items() if pid in there}
+        return any(has_socket(proc / str(pid), inodes) for pid in suspects)
+
+    def _suspect(self, pid: int, known: dict[int, bool]) -> bool:
+        """Whether a process descends from a run, as far as one can see."""
+        try:
+            inode = os.stat(f"{self._proc}/{pid}").st_ino  # noqa: PTH116 - each counts
+        except OSError:
+            return False
+        seen, now = self._seen.get(pid), self._now()
+        if seen is not None and seen.inode == inode:
+            if seen.settled:
+                known[pid] = False
+                return False
+        else:
+            seen = _Seen(inode, now)
+        if _descends(pid, self._proc, known):
+            self._seen.pop(pid, None)
+            return True
+        seen.settled = now - seen.since >= SETTLED_S
+        self._seen[pid] = seen
         return False
-    known: dict[int, bool] = {own_pid: False, 1: False, 0: False}
-    try:
-        pids = [int(name) for name in os.listdir(proc) if name.isdecimal()]  # noqa: PTH208 - each counts
-    except OSError:
-        return False
-    # The cheap question first: hardly any process descends from a run.
-    return any(_descends(pid, proc, known) and has_socket(proc / str(pid), inodes) for pid in pids)
 
 
 def _inodes(peer: Address, own: Address, uid: int, proc: Path) -> set[str]:

@@ -32,7 +32,7 @@ from claw_engine.gateway.web.http import (
     headers_of,
     problem,
 )
-from claw_engine.gateway.web.run_child import from_a_run
+from claw_engine.gateway.web.run_child import RunChildren
 from claw_engine.gateway.web.socket import GatewaySocket
 
 log = logging.getLogger(__name__)
@@ -57,6 +57,7 @@ class PortSite:
         self._gatekeeper = gatekeeper
         self._parts = parts
         self._settings = settings
+        self._run_children = RunChildren(os.getpid())
         self._sessions: set[ClientSession] = set()
         self._closing = False
         self._routes: Mapping[str, tuple[str, Handler]] = {
@@ -85,7 +86,7 @@ class PortSite:
         arrival = Arrival(peer[0], headers_of(scope))
         wire.accept()
         # While the client makes its request we look who it is.
-        looking = asyncio.ensure_future(_confined(arrival, peer[1], (own[0], own[1] or 0)))
+        looking = asyncio.ensure_future(self._confined(arrival, peer[1], (own[0], own[1] or 0)))
 
         async def admit(nonce: str, asked: Admit) -> Identity:
             identity = await self._gatekeeper.admit(nonce, asked, arrival)
@@ -182,14 +183,13 @@ class PortSite:
             if verdict.tried:
                 keeper.failed("shared-secret", place)
             raise problem(401, "unauthorized", "Unauthorized", {"www-authenticate": "Bearer"})
-        if await _confined(arrival, request.peer_port, request.own):
+        if await self._confined(arrival, request.peer_port, request.own):
             text = "This is not for processes that an agent run started."
             raise problem(403, "forbidden", text)
 
-
-async def _confined(arrival: Arrival, peer_port: int, own: tuple[str, int]) -> bool:
-    """Whether the client is a child of one of our runs."""
-    if not is_loopback(arrival.peer_ip):
-        return False
-    peer = (arrival.peer_ip, peer_port)
-    return await asyncio.to_thread(from_a_run, peer, own, os.getpid())
+    async def _confined(self, arrival: Arrival, peer_port: int, own: tuple[str, int]) -> bool:
+        """Whether the client is a child of one of our runs."""
+        if not is_loopback(arrival.peer_ip):
+            return False
+        peer = (arrival.peer_ip, peer_port)
+        return await asyncio.to_thread(self._run_children.from_a_run, peer, own)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from claw_engine.gateway.web.proc_net import tcp_rows
-from claw_engine.gateway.web.run_child import from_a_run
+from claw_engine.gateway.web.run_child import SETTLED_S, RunChildren
 from claw_engine.gateway.web.sock_diag import owner_and_inode
 
 HOSTS = ("127.0.0.1", "::1")
@@ -53,10 +53,10 @@ def test_a_child_of_a_run_is_known(
         lambda pid, proc: mark and pid == os.getpid(),
     )
     peer, own = client.getsockname()[:2], server.getsockname()[:2]
-    assert from_a_run(peer, own, own_pid=-1) is mark
+    assert RunChildren(own_pid=-1).from_a_run(peer, own) is mark
     # Where the kernel answers no such questions, /proc/net does.
     monkeypatch.setattr("claw_engine.gateway.web.run_child.owner_and_inode", _refused)
-    assert from_a_run(peer, own, own_pid=-1) is mark
+    assert RunChildren(own_pid=-1).from_a_run(peer, own) is mark
 
 
 def test_no_address_is_no_answer() -> None:
@@ -66,3 +66,60 @@ def test_no_address_is_no_answer() -> None:
 
 def _refused(local: object, remote: object) -> None:
     raise PermissionError("not here")
+
+
+class Proc:
+    """A `/proc` on disk, as far as it is looked at, with one connection of process 50."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.at = 0.0
+        (root / "net").mkdir()
+        row = f"0: 0100007F:1389 0100007F:4965 01 0:0 0:0 0 {os.geteuid()} 0 777 1"
+        (root / "net" / "tcp").write_text(f"head\n{row}\n")
+        self.children = RunChildren(own_pid=-1, proc=root, now=lambda: self.at)
+
+    def process(self, pid: int, environ: bytes, parent: int = 1) -> None:
+        folder = self.root / str(pid)
+        (folder / "fd").mkdir(parents=True)
+        (folder / "environ").write_bytes(environ)
+        (folder / "stat").write_text(f"{pid} (x) S {parent} 0")
+        (folder / "fd" / "3").symlink_to("socket:[777]")
+
+    def asked(self) -> bool:
+        return self.children.from_a_run(("127.0.0.1", 0x1389), ("127.0.0.1", 0x4965))
+
+
+def test_a_process_is_not_settled_before_it_had_time_to_become_what_it_is(tmp_path: Path) -> None:
+    proc = Proc(tmp_path)
+    proc.process(50, b"HOME=/")
+    assert not proc.asked()
+    proc.at = SETTLED_S / 2
+    (tmp_path / "50" / "environ").write_bytes(b"CLAW_RUN_ID=r")  # it called exec
+    assert proc.asked()
+
+
+def test_a_settled_process_is_not_read_again_but_its_id_may_come_back(tmp_path: Path) -> None:
+    proc = Proc(tmp_path)
+    proc.process(50, b"HOME=/")
+    assert not proc.asked()
+    proc.at = SETTLED_S
+    assert not proc.asked()
+    (tmp_path / "50" / "environ").unlink()
+    (tmp_path / "50" / "environ").write_bytes(b"CLAW_RUN_ID=r")  # which no process can do
+    assert not proc.asked()
+    (tmp_path / "50").rename(tmp_path / "gone")
+    proc.process(50, b"CLAW_RUN_ID=r")
+    assert proc.asked()
+
+
+def test_a_child_of_a_settled_process_is_looked_at(tmp_path: Path) -> None:
+    proc = Proc(tmp_path)
+    proc.process(40, b"HOME=/")
+    assert not proc.asked()
+    proc.at = SETTLED_S
+    assert not proc.asked()
+    proc.process(50, b"", parent=40)
+    assert not proc.asked()
+    proc.process(60, b"A=b\0CLAW_RUN_ID=r", parent=40)
+    assert proc.asked()
