@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from claw_engine.config.sections.gateway import GatewaySettings
 from claw_engine.gateway.auth import proof, secrets
-from claw_engine.gateway.auth.devices import Claim, Devices, beyond
+from claw_engine.gateway.auth.device_rows import Claim, beyond
+from claw_engine.gateway.auth.devices import Devices
 from claw_engine.gateway.auth.limiter import FailureLimiter, Kind
 from claw_engine.gateway.auth.place import Arrival, Place, locate, origin_allowed
 from claw_engine.gateway.auth.secrets import Secrets, Verdict

@@ -10,13 +10,21 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TypeAlias
-
-from msgspec import Struct
 
 from claw_engine.errors import ClawError, InvalidRequest
+from claw_engine.gateway.auth.device_rows import (
+    ROLE,
+    Claim,
+    Record,
+    beyond,
+    claim_of,
+    claimed,
+    int_in,
+    names_in,
+    paired_row,
+    without_secrets,
+)
 from claw_engine.gateway.auth.secrets import same
-from claw_engine.protocol.names import Scope, allows
 from claw_engine.storage.errors import disk_error
 from claw_engine.storage.text import to_pretty
 from claw_engine.world import World
@@ -25,27 +33,9 @@ PENDING_TTL_MS = 5 * 60 * 1000
 MAX_PENDING = 100
 """Requests that may wait at once: strangers can make them."""
 
-ROLE = "operator"
-
-Record: TypeAlias = dict[str, object]
-
 
 class DeviceStoreDamaged(ClawError):
     """A device file cannot be read; it is left alone until somebody mends it."""
-
-
-class Claim(Struct, frozen=True):
-    """What a connecting device says of itself."""
-
-    device_id: str
-    public_key: str
-    scopes: tuple[str, ...]
-    client_id: str = ""
-    client_mode: str = ""
-    display_name: str = ""
-    platform: str = ""
-    device_family: str = ""
-    remote_ip: str = ""
 
 
 class Devices:
@@ -60,6 +50,7 @@ class Devices:
         self._tell = tell
         self._paired: dict[str, Record] = {}
         self._pending: dict[str, Record] = {}
+        self._joining: list[Claim] = []
         self._loaded = False
         self._lock = asyncio.Lock()
 
@@ -81,18 +72,18 @@ class Devices:
     def pending(self) -> list[Mapping[str, object]]:
         """Requests that wait, newest first."""
         oldest = self._world.clock.now_ms() - PENDING_TTL_MS
-        rows = [row for row in self._pending.values() if _int(row.get("ts")) > oldest]
-        return sorted(rows, key=lambda row: -_int(row.get("ts")))
+        rows = [row for row in self._pending.values() if int_in(row.get("ts")) > oldest]
+        return sorted(rows, key=lambda row: -int_in(row.get("ts")))
 
     def paired(self) -> list[Mapping[str, object]]:
         """Paired devices, newest first, without the tokens themselves."""
-        rows = [_without_secrets(row) for row in self._paired.values()]
-        return sorted(rows, key=lambda row: -_int(row.get("approvedAtMs")))
+        rows = [without_secrets(row) for row in self._paired.values()]
+        return sorted(rows, key=lambda row: -int_in(row.get("approvedAtMs")))
 
     def scopes(self, device_id: str) -> tuple[str, ...]:
         """What the operator granted this device."""
         row = self._paired.get(device_id, {})
-        return _names(row.get("approvedScopes") or row.get("scopes"))
+        return names_in(row.get("approvedScopes") or row.get("scopes"))
 
     def knows(self, device_id: str) -> bool:
         """Whether a device is paired; its id is the hash of its key."""
@@ -106,7 +97,7 @@ class Devices:
         stored = entry.get("token")
         if not isinstance(stored, str):
             return None
-        return _names(entry.get("scopes")) if same(stored, token) else None
+        return names_in(entry.get("scopes")) if same(stored, token) else None
 
     # ── pairing ─────────────────────────────────────────────────────────────────────────────
 
@@ -116,7 +107,7 @@ class Devices:
             now = self._world.clock.now_ms()
             pending = {
                 key: row for key, row in self._pending.items()
-                if _int(row.get("ts")) > now - PENDING_TTL_MS
+                if int_in(row.get("ts")) > now - PENDING_TTL_MS
             }  # fmt: skip
             known = next(
                 (r for r in pending.values() if r.get("deviceId") == claim.device_id), None
@@ -126,11 +117,11 @@ class Devices:
                     "too many devices wait for pairing", hint="Decide about some: claw devices"
                 )
             request_id = str(known["requestId"]) if known else self._world.ids.uuid()
-            earlier = _names(known.get("scopes")) if known else ()
+            earlier = names_in(known.get("scopes")) if known else ()
             row: Record = {
                 **(known or {}),
                 "requestId": request_id,
-                **_claimed(claim),
+                **claimed(claim),
                 "role": ROLE,
                 "roles": [ROLE],
                 "scopes": list(dict.fromkeys((*earlier, *claim.scopes))),
@@ -140,15 +131,39 @@ class Devices:
             }
             pending[request_id] = row
             await self._write(pending=pending)
-        if known is None or earlier != _names(row["scopes"]):
+        if known is None or earlier != names_in(row["scopes"]):
             self._tell("device.pair.requested", {**row, "reason": reason})
         return request_id
 
     async def pair(self, claim: Claim) -> None:
-        """Pair without asking: a new device of this host that knows the secret."""
+        """Pair without asking: a new device of this host that knows the secret. It has a token
+        then. Many at once are one write, which the disk has to confirm."""
+        self._joining.append(claim)
         async with self._lock:
-            now = self._world.clock.now_ms()
-            await self._write(paired={**self._paired, claim.device_id: _device(claim, None, now)})
+            if not any(one is claim for one in self._joining):
+                return  # the one before took it along
+            joining, self._joining = self._joining, []
+            new = {one.device_id: self._with_token(one) for one in joining}
+            try:
+                await self._write(paired={**self._paired, **new})
+            except BaseException:
+                self._joining += [one for one in joining if one is not claim]
+                raise
+
+    def _with_token(self, claim: Claim) -> Record:
+        now = self._world.clock.now_ms()
+        return {
+            **paired_row(claim, None, now),
+            "tokens": {ROLE: self._new_token(claim.scopes, now)},
+        }
+
+    def _new_token(self, scopes: Iterable[str], now: int) -> Record:
+        return {
+            "token": self._world.ids.token(32),
+            "role": ROLE,
+            "scopes": sorted(dict.fromkeys(scopes)),
+            "createdAtMs": now,
+        }
 
     async def approve(
         self, request_id: str, *, may: Callable[[str], bool] = lambda scope: True
@@ -157,7 +172,7 @@ class Devices:
         himself. Raises InvalidRequest."""
         async with self._lock:
             row = self._asked(request_id)
-            scopes = _names(row.get("scopes"))
+            scopes = names_in(row.get("scopes"))
             beyond = [scope for scope in scopes if not may(scope)]
             if beyond:
                 raise InvalidRequest(
@@ -167,11 +182,11 @@ class Devices:
             device_id = str(row["deviceId"])
             before = self._paired.get(device_id)
             now = self._world.clock.now_ms()
-            device = _device(_claim_of(row), before, now)
+            device = paired_row(claim_of(row), before, now)
             pending = {k: v for k, v in self._pending.items() if k != request_id}
             await self._write(paired={**self._paired, device_id: device}, pending=pending)
         self._resolved(request_id, device_id, "approved")
-        return _without_secrets(device)
+        return without_secrets(device)
 
     async def reject(self, request_id: str) -> str:
         """The device's id. Raises InvalidRequest."""
@@ -196,11 +211,10 @@ class Devices:
             wanted = sorted(dict.fromkeys(scopes))
             entry = self._token(device_id)
             usable = entry is not None and not entry.get("revokedAtMs")
-            if entry is not None and usable and sorted(_names(entry.get("scopes"))) == wanted:
-                return str(entry["token"]), _int(entry.get("createdAtMs"))
+            if entry is not None and usable and sorted(names_in(entry.get("scopes"))) == wanted:
+                return str(entry["token"]), int_in(entry.get("createdAtMs"))
             now = self._world.clock.now_ms()
-            made: Record = {"token": self._world.ids.token(32), "role": ROLE, "scopes": wanted,
-                            "createdAtMs": now}  # fmt: skip
+            made = self._new_token(wanted, now)
             await self._store_token(device_id, made)
             return str(made["token"]), now
 
@@ -214,7 +228,7 @@ class Devices:
             _operator_only(role)
             entry = self._token(device_id) or {}
             granted = self.scopes(device_id)
-            wanted = _names(entry.get("scopes")) or granted if scopes is None else tuple(scopes)
+            wanted = names_in(entry.get("scopes")) or granted if scopes is None else tuple(scopes)
             lacking = beyond(wanted, granted)
             if lacking:
                 raise InvalidRequest(
@@ -314,75 +328,6 @@ class Devices:
         return {key: row for key, row in rows if isinstance(row, dict)}
 
 
-def beyond(asked: Iterable[str], granted: Iterable[str]) -> list[str]:
-    """Scopes in `asked` that `granted` does not include."""
-    have = frozenset(granted)
-    known = frozenset(scope for scope in Scope if scope.value in have)
-    return [name for name in asked if name not in have and not _implied(name, known)]
-
-
-def _implied(name: str, known: frozenset[Scope]) -> bool:
-    wanted = next((scope for scope in Scope if scope.value == name), None)
-    return wanted is not None and wanted is not Scope.ADMIN and allows(known, wanted)
-
-
-def _claimed(claim: Claim) -> Record:
-    fields: Record = {
-        "deviceId": claim.device_id, "publicKey": claim.public_key,
-        "displayName": claim.display_name, "platform": claim.platform,
-        "deviceFamily": claim.device_family, "clientId": claim.client_id,
-        "clientMode": claim.client_mode, "remoteIp": claim.remote_ip,
-    }  # fmt: skip
-    return {key: value for key, value in fields.items() if value}
-
-
-def _claim_of(row: Record) -> Claim:
-    text = {key: str(row.get(key) or "") for key in (
-        "deviceId", "publicKey", "clientId", "clientMode", "displayName", "platform",
-        "deviceFamily", "remoteIp",
-    )}  # fmt: skip
-    return Claim(
-        text["deviceId"], text["publicKey"], _names(row.get("scopes")), text["clientId"],
-        text["clientMode"], text["displayName"], text["platform"], text["deviceFamily"],
-        text["remoteIp"],
-    )  # fmt: skip
-
-
-def _device(claim: Claim, before: Record | None, now: int) -> Record:
-    """A paired device; one that was paired before keeps its age and what it was granted. Its
-    token does not stay: the next connection gets one for the new scopes."""
-    same_key = before is not None and before.get("publicKey") == claim.public_key
-    earlier = _names(before.get("approvedScopes")) if before is not None and same_key else ()
-    scopes = list(dict.fromkeys((*earlier, *claim.scopes)))
-    return {
-        **(before or {}),
-        **_claimed(claim),
-        "role": ROLE,
-        "roles": [ROLE],
-        "scopes": scopes,
-        "approvedScopes": scopes,
-        "tokens": {},
-        "createdAtMs": before.get("createdAtMs", now) if before is not None else now,
-        "approvedAtMs": now,
-    }
-
-
-def _without_secrets(row: Record) -> Record:
-    tokens = row.get("tokens")
-    entries = tokens.values() if isinstance(tokens, dict) else ()
-    shown = [{k: v for k, v in entry.items() if k != "token"} for entry in entries
-             if isinstance(entry, dict)]  # fmt: skip
-    return {**row, "tokens": shown}
-
-
 def _operator_only(role: str) -> None:
     if role != ROLE:
         raise InvalidRequest(f"unknown role: {role}", hint="Devices here are operators.")
-
-
-def _names(value: object) -> tuple[str, ...]:
-    return tuple(str(item) for item in value) if isinstance(value, list | tuple) else ()
-
-
-def _int(value: object) -> int:
-    return value if isinstance(value, int) else 0

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from claw_engine.errors import InvalidRequest
-from claw_engine.gateway.auth.devices import Devices, beyond
+from claw_engine.gateway.auth.device_rows import beyond
+from claw_engine.gateway.auth.devices import Devices
 from claw_engine.gateway.presence import Presence
 from claw_engine.gateway.table import Answer, Call, Method, Payload, method
 from claw_engine.gateway.validate import NoParams, Params, Text

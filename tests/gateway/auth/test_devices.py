@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import pytest
 
 from claw_engine.errors import InvalidRequest
-from claw_engine.gateway.auth.devices import MAX_PENDING, Claim, Devices, DeviceStoreDamaged, beyond
+from claw_engine.gateway.auth.device_rows import Claim, beyond
+from claw_engine.gateway.auth.devices import MAX_PENDING, Devices, DeviceStoreDamaged
+from claw_engine.storage.errors import StateDiskError
 from tests.support.fakes import FakeClock, fake_world
 
 READ, WRITE, ADMIN = "operator.read", "operator.write", "operator.admin"
@@ -157,3 +160,26 @@ async def test_a_damaged_file_is_left_alone(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_what_scopes_include(asked: list[str], granted: list[str], lacking: list[str]) -> None:
     assert beyond(asked, granted) == lacking
+
+
+async def test_new_devices_that_come_at_once_share_a_write_and_none_is_lost_when_it_fails(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[set[str]] = []
+    write = bench.devices._write_files
+
+    def noted(paired: dict[str, Any], pending: None) -> None:
+        written.append(set(paired))
+        if len(written) == 2:
+            raise StateDiskError("full")
+        write(paired, None)
+
+    monkeypatch.setattr(bench.devices, "_write_files", noted)
+    pairing = [bench.devices.pair(claim(f"d{n}")) for n in range(20)]
+    done = await asyncio.gather(*pairing, return_exceptions=True)
+    # The first alone, the second fails with all the others, which the third takes along.
+    assert [isinstance(one, Exception) for one in done] == [False, True, *[False] * 18]
+    assert [len(ids) for ids in written] == [1, 20, 19]
+    assert set(bench.file("paired")) == {f"d{n}" for n in range(20)} - {"d1"}
+    assert (await bench.devices.token("d7", (READ,)))[0]
+    assert len(written) == 3
