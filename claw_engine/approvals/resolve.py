@@ -90,7 +90,7 @@ class Resolver(Struct):
         """The steps and, to a small depth, those of text handed to a shell with `-c`."""
         for step in steps:
             yield step
-            if depth < MAX_INNER_DEPTH:
+            if depth < MAX_INNER_DEPTH and step.kind is not Kind.PLAIN:
                 for text in _inner_texts(step):
                     inner = Resolver(step.cwd, self.env, self.fs, self._found, self._folders)
                     yield from inner.inner_steps(inner.steps(parse(text).segments), depth + 1)
@@ -172,8 +172,6 @@ def _kind(word: str, program: Program | None) -> Kind:
 def _inner_texts(step: Step) -> Iterator[str]:
     """Command texts inside a segment: the word after a shell's `-c` cluster, `eval`'s words."""
     argv = step.segment.argv
-    if step.kind is Kind.PLAIN:
-        return
     if argv and argv[0] == "eval":
         yield " ".join(argv[1:])
     for at, word in enumerate(argv[:-1]):

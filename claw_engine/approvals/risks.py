@@ -50,6 +50,9 @@ def command_risks(parsed: Parsed, workspace: str) -> list[tuple[str, ...]]:
     secrets = any(name in text for name in _SECRET_NAMES)
     found: list[tuple[str, ...]] = []
     for index, segment in enumerate(parsed.segments):
+        if not secrets and segment.argv and _says_nothing(segment.argv[0]):
+            found.append(extra)
+            continue
         piped = index > 0 and parsed.operators[index - 1] in ("|", "|&")
         before = parsed.segments[index - 1].argv if piped else None
         notes = _notes(segment.argv, workspace, before, secrets=secrets)
@@ -69,9 +72,9 @@ def _notes(
     if not argv:
         return []
     at = unwrap(argv).programs[-1]
-    name = base_name(argv[at])
-    if _says_nothing(name):
+    if _says_nothing(argv[at]):
         return _secret_notes(argv[at + 1 :]) if secrets else []
+    name = base_name(argv[at])
     inner, kind = argv[at:], classify(name)
     return [
         *_by_name(name, kind, inner[1:]),
@@ -83,8 +86,9 @@ def _notes(
 
 
 @functools.lru_cache(maxsize=1024)
-def _says_nothing(name: str) -> bool:
-    """Whether a program's name alone gives nothing to note, whatever its arguments."""
+def _says_nothing(word: str) -> bool:
+    """Whether a program gives nothing to note by its name, whatever its arguments."""
+    name = base_name(word)
     return (
         classify(name) is Kind.PLAIN
         and name.isascii()
