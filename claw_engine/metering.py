@@ -18,8 +18,9 @@ UNWRITTEN = "usage-unwritten"
 
 
 def meter_for(
-    world: World, state: StateDir, board: NoticeBoard, settings: Callable[[], Settings]
-) -> Meter:
+    world: World, state: StateDir, board: NoticeBoard, settings: Callable[[], Settings],
+    session_id: Callable[[str], str],
+) -> Meter:  # fmt: skip
     """The engine's meter; nothing is read before it is needed."""
 
     def trouble(why: str) -> None:
@@ -37,6 +38,7 @@ def meter_for(
         Calibration(world, state.calibration_json),
         lambda: settings().budgets,
         lambda: timezone_of(settings()),
+        session_id,
     )
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from claw_engine.config.settings import Settings
 from claw_engine.errors import InvalidRequest
-from claw_engine.lanes import Lanes
+from claw_engine.lanes import DEFAULT_WIDTHS, Lanes
 from claw_engine.paths import StateDir
 from claw_engine.storage.errors import disk_error
 from claw_engine.world import World
@@ -92,3 +93,14 @@ class Pauses:
             if type(width) is int and 1 <= width <= MAX_WIDTH
         }
         return value.get("paused") is True, widths
+
+
+def lane_widths(settings: Settings) -> Mapping[str, int]:
+    """Widths of the global lanes by configuration (gateway digest §4.1)."""
+    defaults = settings.agents.defaults
+    return {
+        **DEFAULT_WIDTHS,
+        "main": defaults.max_concurrent,
+        "cron": settings.cron.max_concurrent_runs,
+        "subagent": defaults.subagents.max_concurrent,
+    }

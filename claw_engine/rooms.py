@@ -41,7 +41,7 @@ from claw_engine.inbox.journal import Journal
 from claw_engine.inbox.overrides import settings_for
 from claw_engine.inbox.ports import DispatchDeps
 from claw_engine.inbox.session_commands import SessionCommands, stopping_reset
-from claw_engine.lanes import DEFAULT_WIDTHS, Lanes
+from claw_engine.lanes import Lanes
 from claw_engine.log_tail import LogTail
 from claw_engine.metering import meter_for
 from claw_engine.models.base import ModelConfigError, ModelRef
@@ -49,7 +49,7 @@ from claw_engine.models.catalog import Models
 from claw_engine.notices import NoticeBoard
 from claw_engine.paths import StateDir
 from claw_engine.patterns import compile_next
-from claw_engine.pauses import Pauses
+from claw_engine.pauses import Pauses, lane_widths
 from claw_engine.probes import Probes
 from claw_engine.runs import Runs
 from claw_engine.sandbox.boxes import Boxes
@@ -70,6 +70,7 @@ from claw_engine.tools.policy.desk import Answering, ToolDesk
 from claw_engine.tools.registry import ToolRegistry, default_tools
 from claw_engine.tools.standing import Standings
 from claw_engine.tracing import Tracing
+from claw_engine.usage.desk import UsageDesk
 from claw_engine.world import World
 
 log = logging.getLogger("claw.engine")
@@ -112,7 +113,8 @@ class Rooms:
         self.processes = ProcessTable(world, publish, state.processes_json)
         self.keeper = Keeper(world, state.root, env, wishes_of(settings))
         self.boxes = Boxes(world, state.root, env, self.keeper)
-        self.meter = meter_for(world, state, board, self.settings)
+        self.meter = meter_for(world, state, board, self.settings, self._session_id)
+        self.usage = UsageDesk(self.meter)
         self.permission = ModeSwitch(world, publish, state.approvals_dir / "mode.json")
         self.probes = Probes()
         self.box_desk = BoxDesk(self.boxes, self.settings, self.workspace, self._entry)
@@ -144,7 +146,6 @@ class Rooms:
                 standing=Standings(self.boxes, self._entry),
                 tracer=self.tracing.recorder,
                 meter=self.meter,
-                session_id=self._session_id,
             )
         )
         deps = DispatchDeps(
@@ -159,7 +160,7 @@ class Rooms:
             settings=self.settings,
             record=self.tracing.recorder.note,
         )
-        commands = self.commands = builtin_commands(deps)
+        commands = self.commands = builtin_commands(deps, self.usage)
         self.dispatcher = Dispatcher(deps, commands)
         self._reset = stopping_reset(self.dispatcher.clear, self._begin_anew)
         SessionCommands(deps, self._reset, self._named_model).register(commands)
@@ -199,6 +200,7 @@ class Rooms:
             edits=EditsAdapter(world, self._state, self.sessions, self.dispatcher.clear),
             skills=SkillsAdapter(world, self._state, self.skills, self._config, settle),
             trace=self.tracing.desk,
+            usage=self.usage,
             tools=ToolCalls(self.agent.deps, self.tools, self.settings, self.workspace),
         )
 
@@ -387,14 +389,3 @@ def wishes_of(settings: Settings) -> Wishes:
         chosen.confine, chosen.confine_network, chosen.confine_writable, chosen.confine_reach,
         wanted(chosen.confine_processes, chosen.confine_memory_percent),
     )  # fmt: skip
-
-
-def lane_widths(settings: Settings) -> Mapping[str, int]:
-    """Widths of the global lanes by configuration (gateway digest §4.1)."""
-    defaults = settings.agents.defaults
-    return {
-        **DEFAULT_WIDTHS,
-        "main": defaults.max_concurrent,
-        "cron": settings.cron.max_concurrent_runs,
-        "subagent": defaults.subagents.max_concurrent,
-    }

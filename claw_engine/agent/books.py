@@ -29,7 +29,8 @@ from claw_engine.runs import Run
 from claw_engine.usage.budgets import amount, refusal
 from claw_engine.usage.meter import Caller, Meter, Over, Ticket
 from claw_engine.usage.price import cost_of
-from claw_engine.usage.records import Spent
+from claw_engine.usage.records import Spent, Sums
+from claw_engine.usage.words import spent_line
 
 if TYPE_CHECKING:
     from claw_engine.approvals.broker import Broker
@@ -54,15 +55,18 @@ class Books:
         self._broker = broker
         self._parking = parking
         self._steps = steps
+        self.sums = Sums()
+        """What this run has spent so far."""
 
     @classmethod
     def of(
-        cls, meter: Meter | None, ref: ModelRef, run: Run, session_id: str, broker: Broker,
-        parking: Parking, steps: Steps,
+        cls, meter: Meter | None, ref: ModelRef, run: Run, broker: Broker, parking: Parking,
+        steps: Steps,
     ) -> Books | None:  # fmt: skip
         """The accounts of a run; a rehearsal has none: it costs nobody anything."""
         if meter is None or not ref.is_ai:
             return None
+        session_id = meter.session_id(run.session_key)
         caller = Caller(run.session_key, session_id, run.agent_id, run.id, ref.name, ref.cost)
         return cls(meter, caller, broker, parking, steps)
 
@@ -114,7 +118,15 @@ class Books:
             cost_of(usage, caller.prices),
         )  # fmt: skip
         self._meter.settle(ticket, spent)
+        self.sums.add(spent)
         return spent
+
+    def footer(self, mode: str) -> str:
+        """The line under an answer: mode `tokens` or `full`, else nothing (agent digest §1.10)."""
+        if mode not in ("tokens", "full", "on") or not self.sums.calls:
+            return ""
+        line = spent_line(self.sums)
+        return f"{line} · session {self._caller.session_key}" if mode == "full" else line
 
     async def _ask(self, over: Over) -> None:
         """Wait for the operator's word, parked. One question a budget at a time: who comes second

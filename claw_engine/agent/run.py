@@ -118,8 +118,6 @@ class AgentDeps(Struct, frozen=True):
     """Looks at every tool call before and after."""
     meter: Meter | None = None
     """Counts every call and holds it against the budgets; None = nothing is counted."""
-    session_id: Callable[[str], str] = lambda key: ""
-    """The id of a session's present life."""
     skills: SkillSource | None = None
     tracer: Tracer | None = None
     """Takes down every call to a model."""
@@ -196,6 +194,7 @@ class Execution:
         self._report: Report | None = None
         self._outside = Outside(external_origin(message.extra))
         self.steering = Steering()
+        self.books: Books | None = None
         self.result = RunResult("aborted", "shutdown")
 
     async def execute(self, wait_ms: int = 0) -> RunResult:
@@ -281,8 +280,7 @@ class Execution:
             trusted_origin=self._message.source in TRUSTED_SOURCES and not self._outside,
         )
         parking = Parking(self._place, steps, stopwatch, claim)
-        session_id = deps.session_id(run.session_key)
-        books = Books.of(deps.meter, ref, run, session_id, deps.approvals, parking, steps)
+        books = self.books = Books.of(deps.meter, ref, run, deps.approvals, parking, steps)
         model, clock = deps.models.model(ref), self._clock
         asker = Asker(model, steps, clock, runtime.book, run, deps.tracer, books)
         rules = loop_rules(settings, run.agent_id)

@@ -56,6 +56,7 @@ VERBS = {
     ("prompt", "show"): "prompt",
     ("prompt", "diff"): "prompt",
     **{("trace", action): "trace" for action in ("list", "show", "export")},
+    ("usage", ""): "usage",
     ("tools", "list"): "tools",
     ("tools", "explain"): "tools",
     **{
@@ -188,6 +189,7 @@ def build_parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
         ),
         ("prompt", "a request to a model, part by part: show, diff", _elsewhere("prompt")),
         ("trace", "what runs did: list, show, export", _elsewhere("trace")),
+        ("usage", "what calls to models cost, and the budgets", _elsewhere("usage")),
     ):
         verb = verbs.add_parser(name, parents=[common], help=words)
         if given is None or name in given:

@@ -66,3 +66,19 @@ def config(verb: argparse.ArgumentParser, common: argparse.ArgumentParser) -> No
     put.add_argument("value", metavar="VALUE", help="JSON5, else a text; null takes the key out")
     actions.add_parser("validate", parents=[common], help="what is wrong, and where")
     actions.add_parser("file", parents=[common], help="where it is")
+
+
+def usage(verb: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    """`claw usage`."""
+    verb.add_argument("--days", metavar="N", type=_days, default=30, help="default 30")
+    verb.add_argument(
+        "--by", choices=("day", "session", "model", "cause", "agent"), default="day",
+        help="default day",
+    )  # fmt: skip
+    verb.add_argument("--session", metavar="KEY", help="only this session")
+
+
+def _days(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 5 and 1 <= int(text) <= 1100):
+        raise argparse.ArgumentTypeError(f"invalid number {text!r}: 1 to 1100 days")
+    return int(text)

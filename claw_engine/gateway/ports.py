@@ -21,8 +21,10 @@ from claw_engine.errors import ClawError
 from claw_engine.events import Event, EventBus
 from claw_engine.gateway.client_ports import AgentsPort, CommandsPort, EditsPort, SkillsPort
 from claw_engine.gateway.kept_rows import KeptRows
+from claw_engine.gateway.logs_port import LogsPort
 from claw_engine.gateway.tool_port import ToolsPort
 from claw_engine.gateway.trace_port import TracePort
+from claw_engine.gateway.usage_port import UsagePort
 from claw_engine.lanes import Lanes
 from claw_engine.probes import Probes
 from claw_engine.protocol.trace import TraceEvent
@@ -327,12 +329,6 @@ class ConfigFilePort(Protocol):
     ) -> Mapping[str, object]: ...
 
 
-class LogsPort(Protocol):
-    async def tail(self, cursor: int | None, limit: int, max_bytes: int) -> Mapping[str, object]:
-        """The `logs.tail` payload. Raises OSError."""
-        ...
-
-
 class HostPort(Protocol):
     """The engine itself. `started_ms` is wall time."""
 
@@ -397,4 +393,5 @@ class GatewayParts(Struct, frozen=True):
     config_file: ConfigFilePort | None = None
     logs: LogsPort | None = None
     trace: Callable[[], TracePort] | None = None
+    usage: UsagePort | None = None
     kept: KeptRows = field(default_factory=KeptRows)

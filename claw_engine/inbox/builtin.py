@@ -11,16 +11,23 @@ from claw_engine.inbox.overrides import settings_for
 from claw_engine.inbox.ports import DispatchDeps
 from claw_engine.inbox.queue_directive import describe
 from claw_engine.inbox.rules import channel_of, session_rules
+from claw_engine.inbox.usage_command import UsageCommand
 from claw_engine.runs import RunState
 from claw_engine.sessions.entry import SessionEntry
+from claw_engine.usage.desk import UsageDesk
 
 
-def builtin_commands(deps: DispatchDeps) -> Commands:
-    """A registry with `/help`, `/status` and `/context`; more is registered at wiring."""
+def builtin_commands(deps: DispatchDeps, desk: UsageDesk | None = None) -> Commands:
+    """A registry with `/help`, `/status`, `/context` and `/usage`; more is registered at wiring."""
     commands = Commands()
+    usage = UsageCommand(deps, desk) if desk is not None else None
+    if usage is not None:
+        usage.register(commands)
 
     async def status(call: CommandCall) -> str:
-        return status_text(deps, call.session_key, channel_of(call.message))
+        text = status_text(deps, call.session_key, channel_of(call.message))
+        budgets = await usage.standing(call.session_key) if usage is not None else []
+        return "\n".join((text, *budgets))
 
     async def context(call: CommandCall) -> str:
         from claw_engine.inbox.context_command import answer  # no start needs it

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from claw_engine.agent.ports import REPORT_FIELD, RunError, RunResult
 from claw_engine.agent.record import RUN_IDS_FIELD
 from claw_engine.agent.run import Execution
+from claw_engine.agent.steps import Steps
 from claw_engine.errors import ClawError
 from claw_engine.inbox.entry import Entry, started
 from claw_engine.inbox.model import InboundMessage, Mark
@@ -182,6 +183,7 @@ class Supervisor:
 
     def _tell_end(self, case: Case, result: RunResult) -> None:
         _, steps = started(case.lead)
+        self._tell_footer(case, steps)
         steps.state(RunState(result.status), result.stop_reason)
         steps.tell(TraceKind.RUN_ENDED, **ended_data(result))
         for entry in case.members if case.begun else ():
@@ -191,6 +193,15 @@ class Supervisor:
                 # The answer stands under the run that gave it, once.
                 end = ended_data(replace(result, text=""))
                 voice.tell(TraceKind.RUN_ENDED, **end, answeredBy=case.lead.id)
+
+    def _tell_footer(self, case: Case, steps: Steps) -> None:
+        """What the run cost, where its session wants to know (`/usage`)."""
+        books = case.execution.books if case.execution is not None else None
+        entry = self._deps.sessions.get(case.run.session_key)
+        if books is not None and entry is not None:
+            line = books.footer(entry.text("responseUsage"))
+            if line:
+                steps.notice("info", line)
 
     async def _write_down(self, case: Case, result: RunResult) -> None:
         if not case.begun and case.run.scope.reason is AbortReason.SHUTDOWN:

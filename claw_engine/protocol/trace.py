@@ -6,10 +6,11 @@
     run.started   model, provider, isAI, waitMs, cause, messages[], answeredBy?
     run.state     prev, new, reason
     call.started  callId, cause, model, parts[{id,kind,name,source,bytes,tokens}], bytes, tokens,
-                  estimated
+                  ratio, estimated
     reasoning     callId, delta
     text          callId, delta
-    call.ended    callId, stopReason, usage|null, ttftMs|null, durationMs, error{kind,message}|null
+    call.ended    callId, stopReason, usage|null, spent|null, ttftMs|null, durationMs,
+                  error{kind,message}|null
     tool.started  callId, toolCallId, name, args
     tool.waiting  toolCallId, approvalId, expiresAtMs
     tool.decided  toolCallId, approvalId, decision|null, by, reason

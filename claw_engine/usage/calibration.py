@@ -42,6 +42,11 @@ class Calibration:
         """By what an estimate for this model is multiplied; 1.0 until it was measured."""
         return self._ratios.get(model, 1.0)
 
+    @property
+    def ratios(self) -> Mapping[str, float]:
+        """All that were measured."""
+        return dict(self._ratios)
+
     def measured(self, model: str) -> bool:
         """Whether the ratio comes from this model's own calls."""
         return model in self._ratios

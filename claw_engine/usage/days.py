@@ -57,5 +57,34 @@ def days_between(first: date, last: date, where: tzinfo) -> list[Day]:
     return [day_of(first + timedelta(n), where) for n in range((last - first).days + 1)]
 
 
+MOST_DAYS = 1100
+"""Days of one question: three years."""
+
+
+def chosen(
+    now_ms: int, where: tzinfo, first: str | None, last: str | None, days: int | None
+) -> list[Day]:
+    """The days of a question: from `first` to `last` (YYYY-MM-DD), or the last `days`, or 30.
+
+    Raises ValueError in words for whoever asked.
+    """
+    if first is None and last is None:
+        return days_back(now_ms, min(MOST_DAYS, max(1, days or 30)), where)
+    end = _date(last) if last else datetime.fromtimestamp(now_ms / 1000, where).date()
+    start = _date(first) if first else end - timedelta(max(1, days or 30) - 1)
+    if start > end:
+        raise ValueError(f"the first day {start} is after the last day {end}")
+    if (end - start).days >= MOST_DAYS:
+        raise ValueError(f"at most {MOST_DAYS} days at once")
+    return days_between(start, end, where)
+
+
+def _date(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no day: YYYY-MM-DD is wanted") from None
+
+
 def _midnight(day: date, where: tzinfo) -> int:
     return int(datetime(day.year, day.month, day.day, tzinfo=where).timestamp() * 1000)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -71,13 +71,16 @@ class Meter:
     def __init__(
         self, clock: Clock, ledger: Ledger, calibration: Calibration,
         settings: Callable[[], BudgetsSettings], timezone: Callable[[], str],
+        session_id: Callable[[str], str],
     ) -> None:  # fmt: skip
+        """`session_id` gives the id of a session's present life by its key, "" without one."""
         self.clock = clock
         self.ledger = ledger
         self.calibration = calibration
         self._questions: WeakValueDictionary[tuple[str, str, str], asyncio.Lock] = (
             WeakValueDictionary()
         )
+        self.session_id = session_id
         self._settings = settings
         self._timezone = timezone
         self._day: tuple[Day, Sums] | None = None
@@ -87,6 +90,11 @@ class Meter:
         self._warned: set[tuple[object, ...]] = set()
         self._loading: list[list[Spent]] = []
         self._saving: asyncio.Task[None] | None = None
+
+    @property
+    def where(self) -> tzinfo:
+        """The person's time zone now: where days begin."""
+        return zone(self._timezone())
 
     # ── estimates ───────────────────────────────────────────────────────────────────────────
 
@@ -212,13 +220,12 @@ class Meter:
         now = self.clock.now_ms()
         if self._day is not None and self._day[0].start <= now < self._day[0].end:
             found = self._day[0]
-            if found == day_at(found.start, zone(self._timezone())):
+            if found == day_at(found.start, self.where):
                 return found
-        return day_at(now, zone(self._timezone()))
+        return day_at(now, self.where)
 
     def _until(self) -> str:
-        where = zone(self._timezone())
-        return f"{datetime.fromtimestamp(self._today().end / 1000, where):%Y-%m-%d %H:%M %Z}"
+        return f"{datetime.fromtimestamp(self._today().end / 1000, self.where):%Y-%m-%d %H:%M %Z}"
 
     async def _load(
         self, work: Callable[[sqlite3.Connection], Sums], mine: Callable[[Spent], bool]

@@ -61,6 +61,18 @@ class Point(Struct, frozen=True):
     sums: Sums
 
 
+class Cell(Struct, frozen=True):
+    """What one session spent on one model for one cause in a quarter of an hour."""
+
+    at_ms: int
+    session: str
+    session_id: str
+    agent: str
+    model: str
+    cause: str
+    sums: Sums
+
+
 def prepare(connection: sqlite3.Connection) -> None:
     """Make the table where it is missing."""
     connection.executescript(_TABLE)
@@ -123,17 +135,22 @@ def daily(
     return out
 
 
-def models_daily(
+def cells(
     connection: sqlite3.Connection, start_ms: int, end_ms: int, session: str | None = None
-) -> list[tuple[int, str, Sums]]:
-    """(quarter's beginning, model, sums), oldest first."""
+) -> list[Cell]:
+    """What was spent in a time, a quarter of an hour, session, model and cause each; oldest
+    first."""
     where, values = _where(start_ms, end_ms, session)
     rows = connection.execute(
-        f"SELECT at / {QUARTER_MS} * {QUARTER_MS} AS quarter, model, {_SUMMED} FROM spent "
-        f"WHERE {where} GROUP BY quarter, model ORDER BY quarter",
+        f"SELECT at / {QUARTER_MS} * {QUARTER_MS} AS quarter, session, session_id, agent, model, "
+        f"cause, {_SUMMED} FROM spent WHERE {where} "
+        "GROUP BY quarter, session, session_id, agent, model, cause ORDER BY quarter",
         values,
     )
-    return [(row[0], row[1], Sums(*row[2:])) for row in rows]
+    return [
+        Cell(at, key, session_id, agent, model, cause, Sums(*sums))
+        for at, key, session_id, agent, model, cause, *sums in rows
+    ]
 
 
 def points(connection: sqlite3.Connection, session_id: str) -> list[Point]:

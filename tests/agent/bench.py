@@ -213,7 +213,7 @@ class Bench:
         self.meter = Meter(
             self.clock, Ledger(self.world, self.state.usage_db, lambda why: None),
             Calibration(self.world, self.state.calibration_json), lambda: self.settings.budgets,
-            lambda: "UTC",
+            lambda: "UTC", self._session_id,
         )  # fmt: skip
         self.rules = ExecApprovals(self.world, self.state.exec_approvals)
         agent_deps = AgentDeps(
@@ -226,7 +226,6 @@ class Bench:
             exec_approvals=self.rules,
             abort=self.runs.abort,
             meter=self.meter,
-            session_id=self._session_id,
         )
         self.agent = AgentRuntime(agent_deps, HOST)
         self.on_event: Callable[[Event], None] = self.bus.publish

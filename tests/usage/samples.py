@@ -44,7 +44,7 @@ class Desk:
         self.calibration = Calibration(self.world, root / "usage" / "calibration.json")
         self.meter = Meter(
             self.world.clock, self.ledger, self.calibration, lambda: self.budgets,
-            lambda: self.timezone,
+            lambda: self.timezone, lambda key: key.rpartition(":")[2],
         )  # fmt: skip
 
     def limit(self, scope: str, **fields: object) -> None:

@@ -30,6 +30,7 @@ from claw_engine.gateway.methods import (
     tools,
     trace,
     trace_store,
+    usage,
 )
 from claw_engine.gateway.ports import GatewayParts
 from claw_engine.gateway.table import Method, MethodTable
@@ -37,7 +38,7 @@ from claw_engine.gateway.table import Method, MethodTable
 _FAMILIES = (
     system, sessions, chat, agent, lanes, queue, approvals, standing, models, config, permission,
     engine, tools, sandbox, logs, following, history, session_edits, agents, commands, effective,
-    skills, trace_store,
+    skills, trace_store, usage,
 )  # fmt: skip
 
 
