@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,21 +18,23 @@ from claw_engine.agent.options import Options
 from claw_engine.agent.ports import StandingOf, ToolBox, ToolShelf
 from claw_engine.agent.prompt.builder import Files, PromptBuilder, SkillList, SystemPrompt
 from claw_engine.agent.prompt.facts import (
+    INBOUND_FIELD,
+    NOWHERE,
     Boxed,
     Elevated,
     Facts,
     Host,
+    Surface,
     mode_of,
     needs_reasoning_tags,
 )
-from claw_engine.agent.prompt.inbound import surface_of
-from claw_engine.agent.prompt.system_report import Report, ReportBook, Told, system_report
 from claw_engine.models.base import ModelRef, ToolSpec
 from claw_engine.sandbox.box import AGENT_MOUNT, Backend, Box, Standing, WorkspaceAccess
 from claw_engine.tools.policy.circumstances import circumstances
 from claw_engine.tools.standing import settings_of
 
 if TYPE_CHECKING:
+    from claw_engine.agent.prompt.system_report import Report, ReportBook, Told
     from claw_engine.config.settings import Settings
 
 REASONING_FIELD = "reasoningLevel"
@@ -118,7 +120,7 @@ class Briefer:
         standing: StandingOf | None,
         skills: SkillSource | None,
     ) -> None:
-        self.reports = ReportBook()
+        self._reports: ReportBook | None = None
         self._prompts = prompts
         self._tools = tools
         self._host = host
@@ -160,7 +162,7 @@ class Briefer:
             aliases=stated.aliases,
             owners=stated.owners,
             box=boxed(standing),
-            surface=surface_of(speaker.extra),
+            surface=_surface(speaker.extra),
             reasoning_tags=needs_reasoning_tags(ref.provider),
         )  # fmt: skip
         skills = seen.skills
@@ -172,11 +174,21 @@ class Briefer:
         readable = skills.folders(place) if skills is not None else ()
         if self._host.docs and box is None:
             readable = (*readable, self._host.docs)
+        from claw_engine.agent.prompt.system_report import Told  # no start needs it
+
         told = Told(
             prompt, specs, ref, speaker.session_key, str(chosen.workspace), chosen.limits,
             settings_of(settings, speaker.agent_id).mode, box is not None,
         )  # fmt: skip
         return Briefing(prompt, tools, specs, standing, told, readable)
+
+    def report(self, told: Told, now_ms: Callable[[], int]) -> Report:
+        """What a run's prompt is made of; the same object while nothing changed."""
+        if self._reports is None:
+            from claw_engine.agent.prompt.system_report import ReportBook
+
+            self._reports = ReportBook()
+        return self._reports.of(told, now_ms)
 
     async def estimate(
         self, settings: Settings, chosen: Options, ref: ModelRef, speaker: Speaker, now_ms: int
@@ -185,6 +197,8 @@ class Briefer:
         await self._prompts.prepare(chosen.workspace, seeding=chosen.seeding)
         seen = await self.look(settings, chosen, speaker.agent_id)
         brief = await self.brief(settings, chosen, ref, speaker, seen)
+        from claw_engine.agent.prompt.system_report import system_report
+
         return system_report(brief.told, "estimate", now_ms)
 
     async def _where(self, settings: Settings, chosen: Options, speaker: Speaker) -> Standing:
@@ -259,6 +273,14 @@ def _default_model(resolved: Mapping[str, object]) -> str:
     if isinstance(found, Mapping):
         found = found.get("primary")
     return found if isinstance(found, str) else ""
+
+
+def _surface(extra: Mapping[str, object]) -> Surface:
+    if INBOUND_FIELD not in extra:
+        return NOWHERE
+    from claw_engine.agent.prompt.inbound import surface_of  # only channels tell
+
+    return surface_of(extra)
 
 
 def _word(value: object) -> str:

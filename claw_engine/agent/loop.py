@@ -180,7 +180,7 @@ class Loop:
             return []
         said = [
             steered_message(
-                stamped(words.text, words.received_ms, self._timezone),
+                words.before + stamped(words.text, words.received_ms, self._timezone),
                 words.received_ms, words.run_id, self._run_id,
             )
             for words in self._steering.take()

@@ -14,6 +14,7 @@ from claw_engine.agent.context.hygiene import Stored
 from claw_engine.errors import ClawError
 from claw_engine.messages import Message, Usage
 from claw_engine.models.base import Model, ModelRef, ToolSpec
+from claw_engine.runs import AbortReason
 from claw_engine.tools.base import Tool
 from claw_engine.trace.noted import Sizes
 from claw_engine.trace.ports import Call, CallEnd, PieceLike
@@ -161,6 +162,17 @@ class RunError(Struct, frozen=True):
 
     def to_json(self) -> dict[str, object]:
         return {"title": self.title, "hint": self.hint}
+
+
+STOPPED = {
+    AbortReason.USER: "Stopped by the operator.",
+    AbortReason.INTERRUPT: "Stopped: a newer message took its place.",
+    AbortReason.SHUTDOWN: "Stopped: the engine shut down.",
+    AbortReason.LOST_LOCK: "Stopped: the state directory's lock was lost.",
+    AbortReason.DROPPED: "Stopped: the operator took it out of the queue.",
+    AbortReason.RESET: "Stopped: the session was started anew.",
+}
+"""What a stopped run says of its end."""
 
 
 class RunResult(Struct, frozen=True):

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from claw_engine.agent.context.hygiene import turn_of
 from claw_engine.agent.ports import Conversation
+from claw_engine.agent.prompt.facts import INBOUND_FIELD
 from claw_engine.agent.steering import TAKEN_FIELD
 from claw_engine.messages import (
     AssistantMessage,
@@ -40,6 +41,15 @@ def stamped(text: str, received_ms: int, timezone: str) -> str:
     name = at.tzname() or timezone
     date = f"{at.year:04d}-{at.month:02d}-{at.day:02d} {at.hour:02d}:{at.minute:02d}"
     return f"[{_DAYS[at.weekday()]} {date} {name}] {text}"
+
+
+def before_text(extra: Mapping[str, object]) -> str:
+    """What its channel tells of a message, to stand before its stamped text; mostly ""."""
+    if INBOUND_FIELD not in extra:
+        return ""
+    from claw_engine.agent.prompt import inbound  # only channels tell
+
+    return inbound.before_text(extra)
 
 
 @lru_cache(maxsize=32)

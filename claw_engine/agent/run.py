@@ -28,6 +28,7 @@ from claw_engine.agent.options import Options, options, this_host
 from claw_engine.agent.outside import Outside
 from claw_engine.agent.parking import Parking
 from claw_engine.agent.ports import (
+    STOPPED,
     Claim,
     Conversations,
     Inbound,
@@ -43,12 +44,11 @@ from claw_engine.agent.ports import (
 from claw_engine.agent.prompt.builder import PromptBuilder
 from claw_engine.agent.prompt.facts import Host
 from claw_engine.agent.prompt.fence import Fencer
-from claw_engine.agent.prompt.inbound import before_text
 from claw_engine.agent.prompt.report import SizeBook
-from claw_engine.agent.prompt.system_report import Report
 from claw_engine.agent.record import (
     RESUMED_FIELD,
     Recorder,
+    before_text,
     message_ids,
     stamped,
     user_message,
@@ -72,6 +72,7 @@ from claw_engine.usage.meter import Meter
 from claw_engine.world import World
 
 if TYPE_CHECKING:
+    from claw_engine.agent.prompt.system_report import Report
     from claw_engine.approvals.broker import Broker
     from claw_engine.approvals.store import ExecApprovals
     from claw_engine.config.settings import Settings
@@ -90,14 +91,6 @@ LOCK_UNLIMITED_S = 86_400.0
 """Seconds a run without a time limit may."""
 
 _OVERFLOW_HINT = "Go on in another session, or choose a model with a larger context window."
-_STOPPED = {
-    AbortReason.USER: "Stopped by the operator.",
-    AbortReason.INTERRUPT: "Stopped: a newer message took its place.",
-    AbortReason.SHUTDOWN: "Stopped: the engine shut down.",
-    AbortReason.LOST_LOCK: "Stopped: the state directory's lock was lost.",
-    AbortReason.DROPPED: "Stopped: the operator took it out of the queue.",
-    AbortReason.RESET: "Stopped: the session was started anew.",
-}
 
 
 class AgentDeps(Struct, frozen=True):
@@ -269,7 +262,7 @@ class Execution:
             log.info("workspace file created: %s", chosen.workspace / name)
         speaker = Speaker(run.session_key, run.agent_id, self._message.source, extra)
         brief = await runtime.briefer.brief(settings, chosen, ref, speaker, seen)
-        self._report = runtime.briefer.reports.of(brief.told, self._clock.now_ms)
+        self._report = runtime.briefer.report(brief.told, self._clock.now_ms)
         request = Request(
             model=ref,
             system=brief.prompt.parts,
@@ -384,7 +377,7 @@ class Execution:
                 f"The run took longer than {chosen.timeout_s:g} s and was stopped.",
                 "Raise agents.defaults.timeoutSeconds if it needs more time.",
             )
-        said = (_STOPPED[reason], "") if error is None else (error.title, error.hint)
+        said = (STOPPED[reason], "") if error is None else (error.title, error.hint)
         await self._close_transcript("aborted", *said)
         return replace(base, status="aborted", stop_reason=reason.value, error=error)
 

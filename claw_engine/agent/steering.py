@@ -23,6 +23,8 @@ class Steered(Struct, frozen=True, eq=False):
     received_ms: int
     run_id: str
     taken: Callable[[], None]
+    before: str = ""
+    """What its channel tells of it, for the model."""
 
 
 class Steering:

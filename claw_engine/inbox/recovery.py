@@ -17,6 +17,7 @@ from claw_engine.agent.record import (
     INTERRUPTED_ENTRY,
     RESUMED_FIELD,
     RUN_ID_FIELD,
+    before_text,
     message_ids,
     stamped,
     user_message,
@@ -104,7 +105,8 @@ def closing(
     out: list[Message] = []
     own = messages_of_run(messages, inbound.id)
     if not own:
-        text = stamped(inbound.text, inbound.received_ms, timezone)
+        stamp = stamped(inbound.text, inbound.received_ms, timezone)
+        text = before_text(inbound.extra) + stamp
         out.append(user_message(text, inbound.received_ms, inbound.id))
     else:
         out += [

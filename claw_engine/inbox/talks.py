@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from msgspec import Struct, field
 
 from claw_engine.agent.ports import RunError, RunResult
+from claw_engine.agent.record import before_text
 from claw_engine.agent.steering import Steered
 from claw_engine.agent.steps import Emit, Steps
 from claw_engine.errors import ClawError
@@ -254,7 +255,9 @@ class Talks:
                 self._supervisor.join(case, entry, "steered")
                 self._deps.publish(LanesChanged())
 
-        words = Steered(message.text, message.received_ms, "" if keep else entry.id, taken)
+        before = before_text(message.extra)
+        run_id = "" if keep else entry.id
+        words = Steered(message.text, message.received_ms, run_id, taken, before)
         assert case.execution is not None
         case.execution.steering.offer(words)
         talk.offered[entry] = (case, words)

@@ -56,6 +56,9 @@ class Surface(Struct, frozen=True):
 
 NOWHERE = Surface()
 
+INBOUND_FIELD = "inbound"
+"""Field of a message's `extra`: what the place it came from tells about it (inbound.py)."""
+
 
 class Facts(Struct, frozen=True):
     """What the sections speak of. `tools` are (name, one-line summary) pairs, `aliases` (alias,

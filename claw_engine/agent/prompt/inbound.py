@@ -3,6 +3,9 @@
 A channel puts it into the message's `extra`. What describes the chat itself is the channel's own
 word and is trusted; everything that people could write stands before their text as data (agent
 digest §2.6). Per-message facts never enter the system prompt: it must stay the same. Pure.
+
+Fields: `chat` and `surface` (the channel's word), `conversation`, `sender`, `thread_starter`,
+`replied`, `forwarded`, `history` (what people wrote or chose).
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from claw_engine.agent.prompt.facts import NOWHERE, Surface
+from claw_engine.agent.prompt.facts import INBOUND_FIELD, NOWHERE, Surface
 from claw_engine.agent.prompt.fence import defuse
 from claw_engine.sessions.inbound_blocks import (
     CONVERSATION,
@@ -20,10 +23,6 @@ from claw_engine.sessions.inbound_blocks import (
     SENDER,
     THREAD,
 )
-
-INBOUND_FIELD = "inbound"
-"""Field of a message's `extra`: `chat` and `surface` (the channel's word), `conversation`,
-`sender`, `thread_starter`, `replied`, `forwarded`, `history` (what people wrote or chose)."""
 
 SCHEMA = "openclaw.inbound_meta.v1"
 

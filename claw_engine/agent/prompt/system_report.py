@@ -15,7 +15,6 @@ from typing import Literal
 from msgspec import Struct
 
 from claw_engine.agent.prompt.builder import Limits, SystemPrompt
-from claw_engine.agent.prompt.prefix import first_change
 from claw_engine.agent.prompt.sections import PROJECT, SKILLS
 from claw_engine.models.base import ModelRef, ToolSpec
 from claw_engine.parts import Part, PartKind
@@ -154,6 +153,8 @@ def _tool(spec: ToolSpec) -> Mapping[str, object]:
 
 def _log_change(before: Told, now: Told) -> None:
     """Whoever wonders about a bill finds here what made a provider read everything anew."""
+    from claw_engine.agent.prompt.prefix import first_change  # a change is rare
+
     old, new = ([spec.part for spec in t.specs] + list(t.prompt.parts) for t in (before, now))
     found = first_change(old, new)
     if found is not None:

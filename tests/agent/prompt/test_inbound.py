@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 
@@ -14,9 +15,13 @@ from claw_engine.adapters import stored_json
 from claw_engine.agent.prompt.facts import NOWHERE
 from claw_engine.agent.prompt.inbound import before_text, surface_of
 from claw_engine.agent.record import stamped
+from claw_engine.inbox.model import InboundMessage
+from claw_engine.inbox.recovery import closing
+from claw_engine.messages import text_of
+from claw_engine.models.base import TextDelta
 from claw_engine.protocol.trace import TraceKind
 from claw_engine.sessions.rows import strip_stamp
-from tests.agent.bench import MAIN, ScriptedModel, says
+from tests.agent.bench import MAIN, ScriptedModel, says, with_queue
 from tests.agent.conftest import MakeBench
 
 CHAT = {"chat_id": "-100", "channel": "telegram", "provider": "telegram", "chat_type": "group"}
@@ -117,3 +122,24 @@ async def test_a_run_reads_the_blocks_and_the_history_does_not_show_them(bench: 
     transcript = await b.sessions.transcript(MAIN)
     shown = stored_json(1, transcript.messages()[0])
     assert shown["content"] == [{"type": "text", "text": "hi"}]
+
+
+async def test_words_that_come_half_way_bring_their_blocks_too(bench: MakeBench) -> None:
+    wait = asyncio.Event()
+    model = ScriptedModel([[TextDelta("Hm"), wait, *says(".")], says("Fine.")])
+    b = await bench(model, settings=with_queue("steer", debounce_ms=0))
+    run_id = await b.send("hi")
+    await b.until(TraceKind.TEXT, run_id)
+    await b.dispatcher.submit(replace(b.message("wait, also this"), extra=dict(GROUP)))
+    wait.set()
+    await b.until(TraceKind.RUN_ENDED, run_id)
+    said = model.requests[1].turns[-1].parts[0].text
+    assert said.startswith("Conversation info (untrusted metadata):\n")
+    assert said.endswith("] wait, also this")
+    assert strip_stamp(said) == "wait, also this"
+
+
+def test_a_message_that_a_restart_cut_short_is_kept_with_its_blocks() -> None:
+    message = InboundMessage("r", MAIN, "main", "hi", "telegram", 0, extra=dict(GROUP))
+    kept = closing([], message, "UTC", 1)[0]
+    assert text_of(kept) == before_text(GROUP) + stamped("hi", 0, "UTC")
