@@ -12,11 +12,12 @@ from pathlib import Path
 
 from bench.interop.provider import Provider
 from bench.interop.report import Report
+from bench.peers.page import page_here
 from bench.peers.places import Peer
 from bench.peers.stories import console_there, terminal_here
 from claw_engine import __version__
 
-STORIES = {"console": console_there, "terminal": terminal_here}
+STORIES = {"console": console_there, "page": page_here, "terminal": terminal_here}
 
 
 async def _run(args: argparse.Namespace) -> int:

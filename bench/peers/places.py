@@ -12,7 +12,7 @@ import os
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,9 +121,15 @@ def our_env(home: Path) -> dict[str, str]:
 
 
 @contextlib.asynccontextmanager
-async def our_gateway(home: Path, provider: Provider) -> AsyncIterator[Gateway]:
+async def our_gateway(
+    home: Path, provider: Provider, settings: Mapping[str, object] | None = None
+) -> AsyncIterator[Gateway]:
+    """`settings` go into the configuration's `gateway`."""
     port = free_port()
     write_config(home / ".openclaw", provider.base_url, port, home)
+    path = home / ".openclaw" / "openclaw.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps({**config, "gateway": {**config["gateway"], **(settings or {})}}))
     (home / "workspace").mkdir(exist_ok=True)
     (home / "workspace" / "AGENTS.md").write_text("# About this place\nA whale lives here.\n")
     argv = [sys.executable, "-m", "claw_engine.cli", "gateway", "run",

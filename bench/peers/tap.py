@@ -38,8 +38,9 @@ async def tap(port: int, upstream: str, log: Path) -> AsyncIterator[str]:
     async def first(near: ServerConnection, request: Request) -> Response | None:
         try:
             opened[str(near.id)] = await connect(
-                upstream, compression=None, max_size=BIG, proxy=None, ping_interval=None
-            )
+                upstream, compression=None, max_size=BIG, proxy=None, ping_interval=None,
+                origin=request.headers.get("Origin"),  # a page says where it comes from
+            )  # fmt: skip
         except (OSError, WebSocketException):
             return near.respond(http.HTTPStatus.SERVICE_UNAVAILABLE, "nobody behind the tap\n")
         return None

@@ -273,7 +273,7 @@ class WebSocketClient:
         try:
             hello = payload_of(frame)
         except ClientError as error:
-            raise self._refused(error, kept) from None
+            raise await self._refused(error, kept) from None
         auth = hello.get("auth")
         given = auth.get("deviceToken") if isinstance(auth, dict) else None
         token = given if isinstance(given, str) else kept
@@ -295,7 +295,7 @@ class WebSocketClient:
             params["auth"] = given
         return {"type": "req", "id": "connect", "method": "connect", "params": params}
 
-    def _refused(self, error: ClientError, kept: str) -> ClawError:
+    async def _refused(self, error: ClientError, kept: str) -> ClawError:
         shape = error.shape
         details = shape.details or {}
         code = str(details.get("code", ""))
@@ -305,7 +305,7 @@ class WebSocketClient:
             hint = hint.replace("REQUEST", request)
         if code.startswith("AUTH_") or shape.code == "NOT_PAIRED":
             if kept and code.startswith("AUTH_") and code != "AUTH_RATE_LIMITED":
-                self._gateways.forget_token(self.address)
+                await asyncio.to_thread(self._gateways.forget_token, self.address)
             return AuthNeeded(shape, hint=hint)
         return ClientError(shape, hint=hint)
 
