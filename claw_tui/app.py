@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from textual.command import Provider
     from textual.screen import Screen
 
+    from claw_tui.editing import Editor
+
 PULL_SECONDS = 0.05
 """The store is pulled at most this often (20 Hz; design: painting budget)."""
 TOAST_SECONDS = 5.0
@@ -72,9 +74,19 @@ class ClawApp(Starting):
         mouse_motion: bool = False,
         ascii_only: bool = False,
         on_settled: Callable[[], None] = lambda: None,
+        local: bool = True,
+        replay: str = "",
     ) -> None:
         self.clock = clock or SystemClock()
         self.store = Store()
+        self.local = local
+        """Whether the engine's files are on this computer."""
+        self.replay = replay
+        """The recorded run that the console was opened for."""
+        self.away = False
+        """Whether an editor has the terminal."""
+        self.editor: Editor | None = None
+        """What edits a file instead of $EDITOR in this terminal."""
         self.refusal = ""
         self.on_settled = on_settled
         self.ink = Ink({}, dark=True, ansi=False)
@@ -116,6 +128,8 @@ class ClawApp(Starting):
         self.store.wake = self._wake
         self.store.mark(*Pane)
         self.go(self.link.run)
+        if self.replay:
+            self.go(self.open_replay)
 
     async def on_unmount(self) -> None:
         self.store.wake = lambda: None

@@ -39,6 +39,12 @@ def parser() -> argparse.ArgumentParser:
     out.add_argument("--forget", action="store_true", help="forget what is kept about --url")
     out.add_argument("--theme", metavar="NAME", default="", help="claw-dark, claw-light, …")
     out.add_argument("--no-title", action="store_true", help="leave the window title alone")
+    out.add_argument(
+        "replay",
+        nargs="*",
+        metavar="replay FILE",
+        help="show a run exported by `claw trace export`; needs no engine",
+    )
     out.add_argument("--version", action="store_true", help="print the version and leave")
     return out
 
@@ -53,6 +59,9 @@ def main(argv: Sequence[str]) -> int:
         return 0
     if args.forget:
         return _forget(args.url)
+    if args.replay and (args.replay[0] != "replay" or len(args.replay) != 2):
+        sys.stderr.write("claw-tui: what can be asked for is  replay FILE\n")
+        return 2
     problem = unusable_terminal(os.environ, sys.stdin.isatty() and sys.stdout.isatty())
     if problem:
         sys.stderr.write(f"claw-tui: {problem}\n")
@@ -62,6 +71,9 @@ def main(argv: Sequence[str]) -> int:
     from claw_tui.terminal.guard import terminal_restored
 
     try:
+        if args.replay:
+            with terminal_restored():
+                return asyncio.run(run_file(Path(args.replay[1]), args))
         if args.url:
             with terminal_restored():
                 return asyncio.run(run_remote(args))
@@ -129,7 +141,22 @@ async def run_remote(args: argparse.Namespace) -> int:
     wish = Wish(args.url, args.token, args.password, args.read_only)
     client = await attach(wish, os.environ, _ask)
     logs = own_log(logs_dir(os.environ))
-    return (await show(client, args.theme, title=not args.no_title, logs=logs))[0]
+    shown = await show(client, args.theme, title=not args.no_title, logs=logs, local=False)
+    return shown[0]
+
+
+async def run_file(path: Path, args: argparse.Namespace) -> int:
+    """The console of a run in a file. Raises ClawError before the screen is taken."""
+    from claw_tui.recorded import load
+    from claw_tui.remote import logs_dir
+
+    client = load(path)
+    logs = own_log(logs_dir(os.environ))
+    title = not args.no_title
+    shown = await show(
+        client, args.theme, title=title, logs=logs, local=False, replay=client.run_id
+    )
+    return shown[0]
 
 
 def _forget(url: str | None) -> int:
@@ -151,6 +178,8 @@ async def show(
     title: bool,
     logs: AbstractContextManager[Path],
     settled: Callable[[], None] = lambda: None,
+    local: bool = True,
+    replay: str = "",
 ) -> tuple[int, str]:
     """Run the console to its end: exit code, and `headless`, `lost` or `stop`.
 
@@ -173,11 +202,15 @@ async def show(
         mouse_motion=not facts.ssh,
         ascii_only=not facts.utf8,
         on_settled=settled,
+        local=local,
+        replay=replay,
     )
     asyncio.get_running_loop().call_later(FIRST_FRAME_S, settled)
     got: list[signal.Signals] = []
 
     def leave(number: signal.Signals) -> None:
+        if app.away and number is signal.SIGINT:
+            return  # ctrl+c was meant for the editor that has the terminal
         got.append(number)
         app.exit("lost" if number is signal.SIGHUP else "stop", return_code=128 + number)
 

@@ -9,8 +9,8 @@ from textual.binding import Binding, BindingType
 
 class Key(Struct, frozen=True):
     """`where`: any (also while typing), type, nav, pane (view 1), list, talk (conversation),
-    card, queue (view 8), rows (pages with a list), runs (interrupted ones), ask (pages that
-    take `y`), choose (those with choices)."""
+    card, queue (view 8), rows (pages with a list), runs (interrupted ones), prompt (view 2), past
+    (past runs and their replay), ask (pages that take `y`), choose (those with choices)."""
 
     id: str
     keys: str
@@ -21,6 +21,38 @@ class Key(Struct, frozen=True):
     action: str
     priority: bool = False
 
+
+# fmt: off
+_PROMPT = (
+    ("older", "left_square_bracket", "[", "older call", "the call before", "call(-1)"),
+    ("newer", "right_square_bracket", "]", "newer", "the call after", "call(1)"),
+    ("follow", "f", "f", "newest", "the newest call, and follow what comes", "follow"),
+    ("calls", "tab", "tab", "calls", "this run's calls; again: the session's", "calls"),
+    ("compare", "equals_sign", "=", "compare", "compare with another call; there: fold", "compare"),
+    ("search", "slash", "/", "search", "search inside the request", "search"),
+    ("edit", "e", "e", "edit", "edit the file a part comes from ($EDITOR)", "edit"),
+    ("copy", "c", "c", "copy", "copy the selected part (OSC 52)", "copy_part"),
+    ("left", "h,left", "h", "before", "the part before; the match before", "leaf(-1)"),
+    ("right", "l,right", "l", "next", "the next part; the next match", "leaf(1)"),
+)
+_PAST = (
+    ("play", "space", "space", "play", "replay: go on, stop; from the end: start again", "play"),
+    ("back", "left", "←", "step back", "one step of the run back", "step(-1)"),
+    ("on", "right", "→", "step", "one step of the run on", "step(1)"),
+    ("faster", "plus,equals_sign", "+", "faster", "replay twice as fast", "speed(1)"),
+    ("slower", "minus", "-", "slower", "replay half as fast", "speed(-1)"),
+    ("leaf_back", "h", "h", "page back", "earlier page of an opened output", "leaf(-1)"),
+    ("leaf", "l", "l", "page on", "later page of an opened output", "leaf(1)"),
+    ("close", "escape", "esc", "back", "back to where you came from", "back"),
+    ("prompt", "p", "p", "prompt", "what was sent in the selected call", "prompt"),
+)
+# fmt: on
+TRACE_KEYS = tuple(
+    Key(f"{where}.{name}", keys, shown, label, words, where, action)
+    for where, table in (("prompt", _PROMPT), ("past", _PAST))
+    for name, keys, shown, label, words, action in table
+)
+"""Of the views that read the trace store."""
 
 KEYS = (
     Key(
@@ -219,6 +251,7 @@ KEYS = (
     Key("rows.back", "escape", "esc", "console", "back to the console", "rows", "back"),
     Key("runs.resume", "r", "r", "resume", "take the run up again", "runs", "resume"),
     Key("runs.discard", "d", "d", "discard", "let the run be", "runs", "discard"),
+    *TRACE_KEYS,
     Key("ask.yes", "y", "y", "yes", "do it", "ask", "yes"),
     Key("ask.scroll_down", "pagedown", "pgdn", "scroll", "scroll", "ask", "scroll(1)"),
     Key("ask.scroll_up", "pageup", "pgup", "scroll", "scroll", "ask", "scroll(-1)"),
@@ -229,7 +262,7 @@ KEYS = (
 
 VIEWS = (
     ("1", "Console", ""),
-    ("2", "Prompt", "the request of a run, part by part; this engine does not record requests yet"),
+    ("2", "Prompt", ""),
     ("3", "Context", "pruning and compaction; this engine does not compact yet"),
     ("4", "Memory", "files and search; this engine keeps no memory index yet"),
     ("5", "Schedule", "cron jobs and heartbeat; this engine has no scheduler yet"),
@@ -238,6 +271,9 @@ VIEWS = (
     ("8", "Approvals", ""),
     ("9", "Logs", "follow and filter; this engine does not serve its log yet"),
 )
+
+GREY = {"2": "what was sent to the model, part by part; this gateway does not tell it"}
+"""What a view says of a gateway that cannot serve it, for views that ours can."""
 
 
 def bindings(*wheres: str) -> list[BindingType]:
@@ -272,6 +308,46 @@ class Facts(Struct, frozen=True):
 LISTS = {
     "runs": ("rows.down", "rows.up", "runs.resume", "runs.discard", "rows.open", "rows.back"),
     "notices": ("rows.down", "rows.up", "rows.more", "rows.open", "rows.back"),
+    "prompt": (
+        "rows.open",
+        "prompt.edit",
+        "prompt.compare",
+        "prompt.search",
+        "prompt.older",
+        "prompt.calls",
+        "rows.back",
+    ),
+    "prompt text": (
+        "rows.down",
+        "rows.more",
+        "prompt.left",
+        "prompt.right",
+        "prompt.edit",
+        "prompt.copy",
+        "past.close",
+    ),
+    "prompt calls": (
+        "rows.down",
+        "rows.up",
+        "rows.open",
+        "prompt.compare",
+        "prompt.calls",
+        "past.close",
+    ),
+    "prompt pick": ("rows.down", "rows.up", "rows.open", "past.close"),
+    "prompt matches": ("rows.down", "rows.up", "rows.open", "prompt.search", "past.close"),
+    "prompt compare": ("rows.down", "rows.more", "rows.open", "prompt.compare", "past.close"),
+    "prompt off": ("nav.type", "rows.back"),
+    "past": ("rows.down", "rows.up", "rows.more", "rows.open", "rows.back"),
+    "replay": (
+        "past.play",
+        "past.back",
+        "past.on",
+        "past.faster",
+        "past.slower",
+        "past.prompt",
+        "past.close",
+    ),
 }
 """Keys of the pages with a list, by page."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from claw_engine.errors import ClawError
 from claw_tui.deciding import Deciding
@@ -14,6 +14,7 @@ from claw_tui.store.sanitize import line
 from claw_tui.store.words import short_run
 
 if TYPE_CHECKING:
+    from claw_tui.app import ClawApp
     from claw_tui.screens.interrupted import InterruptedPage
     from claw_tui.screens.page import Page
 
@@ -37,6 +38,10 @@ class Recovering(Deciding):
             from claw_tui.screens.notices import NoticesPage
 
             return NoticesPage()
+        if name in ("2", "runs"):
+            from claw_tui import tracepages
+
+            return tracepages.page(cast("ClawApp", self), name)
         return None
 
     async def action_interrupted(self) -> None:
@@ -44,6 +49,18 @@ class Recovering(Deciding):
 
     async def action_notices(self) -> None:
         await self.action_view("notices")
+
+    async def action_prompt(self) -> None:
+        await self.action_view("2")
+
+    async def open_replay(self) -> None:
+        """Show the run that the console was opened for, from its beginning to its end."""
+        from claw_tui import tracepages
+
+        await tracepages.first(cast("ClawApp", self))
+
+    async def action_runs(self) -> None:
+        await self.action_view("runs")
 
     async def _read_interrupted(self) -> None:
         """The conversations of the listed runs: they tell what was going on."""

@@ -16,7 +16,7 @@ from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widgets import Input
 
-from claw_tui.keymap import VIEWS, bindings
+from claw_tui.keymap import GREY, VIEWS, bindings
 from claw_tui.screens.page import Page
 from claw_tui.store.sanitize import line
 from claw_tui.widgets.bars import Banner, HintBar, StatusBar
@@ -244,6 +244,7 @@ class GreyPage(Page):
     def on_mount(self) -> None:
         ink = host(self).ink
         _, name, words = next(item for item in VIEWS if item[0] == self.view)
+        words = words or GREY[self.view]
         sentence = f"{words[0].upper()}{words[1:]}."
         self.query_one("#grey", Lines).show(
             [

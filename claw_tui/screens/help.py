@@ -24,7 +24,9 @@ GROUPS = (
     ("Commands (NAV)", ("nav", "pane")),
     ("Lists and conversation", ("list", "talk")),
     ("Approvals", ("card", "queue")),
-    ("Interrupted runs, notices", ("runs", "rows")),
+    ("Prompt (view 2)", ("prompt",)),
+    ("Past runs and their replay", ("past",)),
+    ("Interrupted runs, notices, pages with a list", ("runs", "rows")),
 )
 
 

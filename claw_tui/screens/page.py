@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING
+
 from textual.events import ScreenResume
 from textual.geometry import Size
 from textual.screen import Screen
@@ -9,6 +12,9 @@ from textual.screen import Screen
 from claw_tui.store.store import Pane
 from claw_tui.widgets.bars import Banner, HintBar, StatusBar
 from claw_tui.widgets.host import host
+
+if TYPE_CHECKING:
+    from textual.worker import Worker
 
 
 class Page(Screen[None], inherit_bindings=False):
@@ -63,3 +69,9 @@ class Page(Screen[None], inherit_bindings=False):
 
     def repaint(self) -> None:
         """The theme changed: cached strips are worth nothing."""
+
+
+def run_alone(page: Page, group: str, work: Callable[[], Coroutine[None, None, None]]) -> None:
+    """Do `work` while the page goes on; what the group is still at is given up for it."""
+    worker: Worker[None] = page.run_worker(work, exclusive=True, group=group)
+    del worker  # Textual keeps it, and ends it with the page

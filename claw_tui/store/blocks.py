@@ -16,6 +16,7 @@ LIVE_CLIP = 64_000
 class BlockKind(StrEnum):
     USER = "user"
     RUN = "run"
+    CALL = "call"
     REASONING = "reasoning"
     TEXT = "text"
     TOOL = "tool"
@@ -89,6 +90,22 @@ class RunInfo(Struct):
     """Whether a restart had cut it short and it was taken up again."""
 
 
+class CallNode(Struct):
+    """One call to a model, as a line of a past run."""
+
+    id: str
+    number: int
+    cause: str = ""
+    tokens: int = 0
+    measured: bool = False
+    output: int = 0
+    cached: int = 0
+    ttft_ms: int | None = None
+    duration_ms: int | None = None
+    cost: float | None = None
+    error: str = ""
+
+
 class Block(Struct):
     id: str
     kind: BlockKind
@@ -102,6 +119,7 @@ class Block(Struct):
     tool: ToolInfo | None = None
     run: RunInfo | None = None
     duration_ms: int | None = None
+    call: CallNode | None = None
 
     @property
     def text(self) -> str:

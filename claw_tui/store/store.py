@@ -37,6 +37,7 @@ class Pane(StrEnum):
     STATUS = "status"
     TOAST = "toast"
     RUNS = "runs"
+    CALLS = "calls"
 
 
 class Link(StrEnum):
@@ -79,6 +80,8 @@ class Store(Struct):
     link_words: str = ""
     bells: int = 0
     """Requests that have not rung yet; the app rings and clears."""
+    calls_heard: dict[str, int] = field(default_factory=dict)
+    """How many beginnings and ends of calls and runs were heard, by session."""
     refetch: set[str] = field(default_factory=set)
     """What the link should ask the engine for again: sessions, interrupted, rules."""
     dirty: set[Pane] = field(default_factory=set)
@@ -164,6 +167,8 @@ class Store(Struct):
             self.mark(Pane.SESSIONS, Pane.STATUS)
         if kind in ("run.ended", "call.ended", "call.started"):
             self._usage(key, inner)
+            self.calls_heard[key] = self.calls_heard.get(key, 0) + 1
+            self.mark(Pane.CALLS)
 
     def _usage(self, key: str, inner: Json) -> None:
         total = num(obj(inner.get("usage")), "total") or num(inner, "tokens")

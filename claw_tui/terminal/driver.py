@@ -7,6 +7,7 @@ terminal goes away.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import selectors
@@ -57,6 +58,7 @@ class ClawDriver(LinuxDriver):
         self._host = cast(Host, app)
         self._writer: TerminalWriter | None = None
         self._gone = False
+        self._reading = False
 
     # ── output ──────────────────────────────────────────────────────────────────────────────
 
@@ -119,9 +121,10 @@ class ClawDriver(LinuxDriver):
         parser = XTermParser(self._debug)
         decode = getincrementaldecoder("utf-8")("replace").decode
         answers = AnswerFilter()
+        self._reading = True
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
-            while not self.exit_event.is_set():
+            while self._reading and not self.exit_event.is_set():
                 if not selector.select(POLL_SECONDS):
                     held = answers.flush()
                     if held:
@@ -141,6 +144,13 @@ class ClawDriver(LinuxDriver):
                 for _ in range(seen):
                     self._tell(self._host.gate.answered)
                 self._feed(parser, text)
+
+    async def end_input(self) -> None:
+        """Stop reading keys before the terminal is given away: to wait for the thread where
+        Textual does would hold the loop up for as long as a poll takes."""
+        self._reading = False
+        if self._key_thread is not None:
+            await asyncio.to_thread(self._key_thread.join)
 
     def _feed(self, parser: XTermParser, text: str) -> None:
         if text:

@@ -50,6 +50,10 @@ def paint(block: Block, look: Look) -> list[Strip]:
             return _answer(block, look)
         case BlockKind.RUN:
             return [_run(block, look)]
+        case BlockKind.CALL:
+            from claw_tui.widgets.callpaint import call_line  # lazily: only past runs have them
+
+            return [call_line(block.call, look.width, look.ink)] if block.call else []
         case BlockKind.REASONING:
             return _reasoning(block, look)
         case BlockKind.TOOL:

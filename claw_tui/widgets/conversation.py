@@ -87,6 +87,10 @@ class ConversationView(LineView):
     def talk(self) -> Conversation:
         return host(self).store.conversation()
 
+    def now_ms(self) -> int:
+        """The time that countdowns are told by."""
+        return host(self).clock.now_ms()
+
     def pull(self) -> bool:
         """Bring the lines up to date with the store; True when work is left for later."""
         if not self.size.width:
@@ -139,7 +143,7 @@ class ConversationView(LineView):
     def _paint_all(self, talk: Conversation) -> bool:
         deadline = perf_counter() + BUDGET_SECONDS
         width = self.line_width - 1
-        now = host(self).clock.now_ms()
+        now = self.now_ms()
         left = False
         lines: list[list[Strip]] = []
         first = talk.blocks[0] if talk.blocks else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import overload
 
 from msgspec import Struct
 from rich.style import Style
@@ -15,6 +16,28 @@ from claw_tui.widgets.lineview import LineView
 class Row(Struct, frozen=True):
     left: Sequence[Span]
     right: Sequence[Span] = ()
+
+
+class LazyRows(Sequence[Row]):
+    """Rows that are made when they are drawn: a list of any length opens at once."""
+
+    def __init__(self, length: int, make: Callable[[int], Row]) -> None:
+        self._length = length
+        self._make = make
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, at: int) -> Row: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Row]: ...
+    def __getitem__(self, at: int | slice) -> Row | Sequence[Row]:
+        if isinstance(at, slice):
+            return [self._make(place) for place in range(*at.indices(self._length))]
+        if not -self._length <= at < self._length:
+            raise IndexError(at)
+        return self._make(at % self._length)
 
 
 class RowList(LineView, can_focus=False):

@@ -23,6 +23,9 @@ NOT_AT_START = (
     "claw_tui.palette",
     "claw_tui.screens.approvals",
     "claw_tui.screens.help",
+    "claw_tui.screens.prompt",
+    "claw_tui.store.requests",
+    "claw_tui.tracepages",
     "claw_tui.widgets.markdown",
 )
 
