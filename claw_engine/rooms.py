@@ -50,7 +50,7 @@ from claw_engine.notices import NoticeBoard
 from claw_engine.paths import StateDir
 from claw_engine.patterns import compile_next
 from claw_engine.pauses import Pauses, lane_widths
-from claw_engine.probes import Probes
+from claw_engine.probes import Found, Probes
 from claw_engine.runs import Runs
 from claw_engine.sandbox.boxes import Boxes
 from claw_engine.sandbox.keeper import Keeper, Wishes
@@ -129,6 +129,7 @@ class Rooms:
         self.tools = ToolRegistry(default_tools(self.processes, self.keeper, self.boxes))
         self.hooks = ToolHooks(world.clock)
         self.skills = SkillDoor(world.disk, world.clock, self._state.skills_dir)
+        self.probes.add("skills", self._look_at_skills)
         self.desk = ToolDesk(self.tools, self.tools.explain, self._answering)
         self.agent = AgentRuntime(
             AgentDeps(
@@ -342,6 +343,10 @@ class Rooms:
         routes = (warning,) if warning else ()
         subject = await disk.run(subject_of, self._state, env, disk, routes)
         return await asyncio.to_thread(report, subject, self._world.clock.now_ms())
+
+    async def _look_at_skills(self) -> Sequence[Found]:
+        where = [(agent, self.workspace(agent)) for agent in self.agents()]
+        return await self.skills.probe(self.settings(), where)
 
     def _mode_of(self, key: str) -> PermissionMode:
         return at_most(self.permission.mode(), self._entry(key).get("permissionMode"))

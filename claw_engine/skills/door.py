@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from claw_engine.probes import Found
 from claw_engine.world import Clock, Disk
 
 if TYPE_CHECKING:
@@ -26,3 +28,13 @@ class SkillDoor:
 
             self._shelf = SkillShelf(*self._made)
         return self._shelf.look(settings, agent_id, workspace)
+
+    async def probe(self, settings: Settings, agents: Sequence[tuple[str, Path]]) -> list[Found]:
+        """For `claw doctor`: a line for each agent (id and workspace) that has any."""
+        from claw_engine.skills.status import probed  # only for whoever asks
+
+        disk, rows = self._made[0], []
+        for agent, workspace in agents:
+            skills = await disk.run(self.look, settings, agent, workspace)
+            rows += probed(agent, skills.verdicts)
+        return rows

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
+from claw_engine.probes import Found, Health
 from claw_engine.skills.gates import Verdict, set_in
 from claw_engine.skills.model import Front, Requires, Source
 
 _UNREAD = Front("", "", "")
+
+
+def probed(agent_id: str, verdicts: Sequence[Verdict]) -> list[Found]:
+    """For `claw doctor`: how many an agent has, and which files are none."""
+    if not verdicts:
+        return []
+    usable = sum(not verdict.reason for verdict in verdicts)
+    broken = [v.found.name for v in verdicts if v.found.front is None]
+    text = f"Agent {agent_id}: {usable} of {len(verdicts)} skills are shown to the model."
+    if not broken:
+        return [Found("skills", Health.OK, text)]
+    names = ", ".join(broken[:5]) + (" …" if len(broken) > 5 else "")
+    return [Found("skills", Health.WARN, f"{text} Not read: {names}.", "claw skills says why.")]
 
 
 def status_row(

@@ -66,3 +66,11 @@ async def test_keys_are_refused_in_words(claw: Claw) -> None:
     assert code == 1 and "no keys or variables" in err
     code, _, err = await claw("call", "skills.update", '{"skillKey": "a"}')
     assert code == 1 and "enabled is missing" in err
+
+
+async def test_the_doctor_names_what_is_no_skill(claw: Claw, tmp_path: Path) -> None:
+    assert "skills" not in (await claw("doctor"))[1]
+    put(tmp_path / "workspace/skills/good")
+    put(tmp_path / "workspace/skills/bad").write_text("no head")
+    _, out, _ = await claw("doctor")
+    assert "1 of 2 skills are shown to the model. Not read: bad." in out
