@@ -70,7 +70,6 @@ from claw_engine.tools.policy.desk import Answering, ToolDesk
 from claw_engine.tools.registry import ToolRegistry, default_tools
 from claw_engine.tools.standing import Standings
 from claw_engine.tracing import Tracing
-from claw_engine.usage.desk import UsageDesk
 from claw_engine.world import World
 
 log = logging.getLogger("claw.engine")
@@ -114,7 +113,6 @@ class Rooms:
         self.keeper = Keeper(world, state.root, env, wishes_of(settings))
         self.boxes = Boxes(world, state.root, env, self.keeper)
         self.meter = meter_for(world, state, board, self.settings, self._session_id)
-        self.usage = UsageDesk(self.meter)
         self.permission = ModeSwitch(world, publish, state.approvals_dir / "mode.json")
         self.probes = Probes()
         self.box_desk = BoxDesk(self.boxes, self.settings, self.workspace, self._entry)
@@ -161,7 +159,7 @@ class Rooms:
             settings=self.settings,
             record=self.tracing.recorder.note,
         )
-        commands = self.commands = builtin_commands(deps, self.usage)
+        commands = self.commands = builtin_commands(deps, self.meter.desk)
         self.dispatcher = Dispatcher(deps, commands)
         self._reset = stopping_reset(self.dispatcher.clear, self._begin_anew)
         SessionCommands(deps, self._reset, self._named_model).register(commands)
@@ -201,7 +199,7 @@ class Rooms:
             edits=EditsAdapter(world, self._state, self.sessions, self.dispatcher.clear),
             skills=SkillsAdapter(world, self._state, self.skills, self._config, settle),
             trace=self.tracing.desk,
-            usage=self.usage,
+            usage=self.meter.desk,
             tools=ToolCalls(self.agent.deps, self.tools, self.settings, self.workspace),
         )
 
@@ -383,6 +381,9 @@ class Rooms:
 def _load_later() -> None:
     """What the first message needs and a start does not. Blocking: not on the loop."""
     import zoneinfo
+
+    import claw_engine.agent.books
+    import claw_engine.usage.budgets  # noqa: F401 - for whoever makes the first call
 
     zoneinfo.ZoneInfo("UTC")
 

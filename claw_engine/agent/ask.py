@@ -7,9 +7,8 @@ the transport alone; nothing here reads a message to guess one (case CO-03).
 from __future__ import annotations
 
 import logging
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from claw_engine.agent.books import Books
 from claw_engine.agent.collect import Collector
 from claw_engine.agent.ports import Tracer, usage_json
 from claw_engine.agent.prompt.report import SizeBook, rows
@@ -21,6 +20,9 @@ from claw_engine.trace.noted import Tokens
 from claw_engine.trace.ports import Call, CallEnd, PieceLike
 from claw_engine.trace.records import CallUsage
 from claw_engine.world import Clock
+
+if TYPE_CHECKING:
+    from claw_engine.agent.books import Books
 
 log = logging.getLogger("claw.agent")
 

@@ -30,7 +30,6 @@ from claw_engine.usage.budgets import amount, refusal
 from claw_engine.usage.meter import Caller, Meter, Over, Ticket
 from claw_engine.usage.price import cost_of
 from claw_engine.usage.records import Spent, Sums
-from claw_engine.usage.words import spent_line
 
 if TYPE_CHECKING:
     from claw_engine.approvals.broker import Broker
@@ -125,6 +124,8 @@ class Books:
         """The line under an answer: mode `tokens` or `full`, else nothing (agent digest §1.10)."""
         if mode not in ("tokens", "full", "on") or not self.sums.calls:
             return ""
+        from claw_engine.usage.words import spent_line  # only where somebody wants the line
+
         line = spent_line(self.sums)
         return f"{line} · session {self._caller.session_key}" if mode == "full" else line
 

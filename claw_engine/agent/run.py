@@ -18,7 +18,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from claw_engine.agent.ask import Asker
-from claw_engine.agent.books import Books
 from claw_engine.agent.briefing import Briefer, Briefing, Seen, SkillSource, Speaker
 from claw_engine.agent.checks import CallChecks, Caller, Hooks, loop_rules
 from claw_engine.agent.context.hygiene import TurnCache, turns_of
@@ -72,6 +71,7 @@ from claw_engine.usage.meter import Meter
 from claw_engine.world import World
 
 if TYPE_CHECKING:
+    from claw_engine.agent.books import Books
     from claw_engine.agent.prompt.system_report import Report
     from claw_engine.approvals.broker import Broker
     from claw_engine.approvals.store import ExecApprovals
@@ -273,6 +273,8 @@ class Execution:
             trusted_origin=self._message.source in TRUSTED_SOURCES and not self._outside,
         )
         parking = Parking(self._place, steps, stopwatch, claim)
+        from claw_engine.agent.books import Books  # with the first run, not with a start
+
         books = self.books = Books.of(deps.meter, ref, run, deps.approvals, parking, steps)
         model, clock = deps.models.model(ref), self._clock
         asker = Asker(model, steps, clock, runtime.book, run, deps.tracer, books)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from msgspec import Struct, field
 
@@ -21,15 +21,17 @@ from claw_engine.errors import ClawError
 from claw_engine.events import Event, EventBus
 from claw_engine.gateway.client_ports import AgentsPort, CommandsPort, EditsPort, SkillsPort
 from claw_engine.gateway.kept_rows import KeptRows
-from claw_engine.gateway.logs_port import LogsPort
 from claw_engine.gateway.tool_port import ToolsPort
 from claw_engine.gateway.trace_port import TracePort
-from claw_engine.gateway.usage_port import UsagePort
 from claw_engine.lanes import Lanes
 from claw_engine.probes import Probes
 from claw_engine.protocol.trace import TraceEvent
 from claw_engine.runs import Runs
 from claw_engine.world import Clock, Ids
+
+if TYPE_CHECKING:
+    from claw_engine.gateway.logs_port import LogsPort
+    from claw_engine.gateway.usage_port import UsagePort
 
 
 class Submission(Struct, frozen=True):
@@ -393,5 +395,5 @@ class GatewayParts(Struct, frozen=True):
     config_file: ConfigFilePort | None = None
     logs: LogsPort | None = None
     trace: Callable[[], TracePort] | None = None
-    usage: UsagePort | None = None
+    usage: Callable[[], UsagePort] | None = None
     kept: KeptRows = field(default_factory=KeptRows)

@@ -5,28 +5,33 @@ Answers come from what is known.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from claw_engine.errors import ClawError
 from claw_engine.inbox.commands import Command, CommandCall, Commands
 from claw_engine.inbox.overrides import settings_for
 from claw_engine.inbox.ports import DispatchDeps
 from claw_engine.inbox.queue_directive import describe
 from claw_engine.inbox.rules import channel_of, session_rules
-from claw_engine.inbox.usage_command import UsageCommand
 from claw_engine.runs import RunState
 from claw_engine.sessions.entry import SessionEntry
-from claw_engine.usage.desk import UsageDesk
+
+if TYPE_CHECKING:
+    from claw_engine.usage.desk import UsageDesk
 
 
-def builtin_commands(deps: DispatchDeps, desk: UsageDesk | None = None) -> Commands:
+def builtin_commands(deps: DispatchDeps, desk: Callable[[], UsageDesk] | None = None) -> Commands:
     """A registry with `/help`, `/status`, `/context` and `/usage`; more is registered at wiring."""
     commands = Commands()
-    usage = UsageCommand(deps, desk) if desk is not None else None
-    if usage is not None:
-        usage.register(commands)
 
     async def status(call: CommandCall) -> str:
         text = status_text(deps, call.session_key, channel_of(call.message))
-        budgets = await usage.standing(call.session_key) if usage is not None else []
+        if desk is None:
+            return text
+        from claw_engine.inbox.usage_command import standing
+
+        budgets = await standing(deps, desk(), call.session_key)
         return "\n".join((text, *budgets))
 
     async def context(call: CommandCall) -> str:
@@ -34,6 +39,12 @@ def builtin_commands(deps: DispatchDeps, desk: UsageDesk | None = None) -> Comma
 
         return await answer(deps, call)
 
+    async def usage(call: CommandCall) -> str:
+        from claw_engine.inbox.usage_command import answer
+
+        return await answer(deps, desk(), call) if desk is not None else "Nothing is counted."
+
+    commands.register(Command("/usage", "what answers cost: off, tokens, full, cost", usage))
     commands.register(Command("/context", "what the model is told: list, detail, json", context))
     commands.register(Command("/status", "says which model answers and what is going on", status))
     return commands

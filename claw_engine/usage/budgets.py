@@ -101,12 +101,6 @@ def limits_of(budgets: BudgetsSettings, day: str, session_id: str) -> tuple[Limi
     )
 
 
-def any_set(budgets: BudgetsSettings) -> bool:
-    """Whether there is any limit at all."""
-    both = (budgets.session, budgets.day)
-    return any(b.tokens is not None or b.cost is not None for b in both)
-
-
 def spent_of(sums: Sums, unit: Unit) -> float:
     """What a sum has in a unit."""
     return float(sums.total) if unit == "tokens" else sums.cost

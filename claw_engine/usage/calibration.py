@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from statistics import median
 
 import msgspec
 
@@ -58,7 +57,7 @@ class Calibration:
             return False
         samples = self._samples.setdefault(model, deque(maxlen=SAMPLES))
         samples.append(min(MOST, max(LEAST, counted / estimated)))
-        new = round(median(samples), 3)
+        new = round(_median(samples), 3)
         old = self._ratios.get(model)
         if old is not None and abs(new / old - 1) < CHANGE:
             return False
@@ -72,7 +71,7 @@ class Calibration:
             known = [value for value in samples[-SAMPLES:] if LEAST <= value <= MOST]
             if known and model not in self._samples:
                 self._samples[model] = deque(known, maxlen=SAMPLES)
-                self._ratios[model] = round(median(known), 3)
+                self._ratios[model] = round(_median(known), 3)
 
     async def save(self) -> None:
         """Write it down. Never raises."""
@@ -97,3 +96,9 @@ class Calibration:
             self._world.disk.replace(self._path, data)
         except OSError as error:
             log.warning("%s is not written: %s", self._path, error)
+
+
+def _median(values: Iterable[float]) -> float:
+    """Of an even number the upper one; the statistics module is no part of a start."""
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2]

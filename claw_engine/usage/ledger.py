@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from claw_engine.storage.errors import StateDiskError
-from claw_engine.usage import schema
-from claw_engine.usage.records import Spent
 from claw_engine.world import World
 
 if TYPE_CHECKING:
     import sqlite3
 
     from claw_engine.storage.sqlite import Database
+    from claw_engine.usage.records import Spent
 
 log = logging.getLogger("claw.usage")
 
@@ -92,6 +91,7 @@ class Ledger:
         self, database: Database, batch: list[Spent], work: Callable[[sqlite3.Connection], T]
     ) -> T:
         from claw_engine.storage.sqlite import transaction
+        from claw_engine.usage import schema  # with the first call, not with a start
 
         def both(connection: sqlite3.Connection) -> T:
             if batch:
@@ -126,6 +126,7 @@ class Ledger:
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         from claw_engine.storage.sqlite import transaction
+        from claw_engine.usage import schema
 
         schema.prepare(connection)
         before = self._world.clock.now_ms() - schema.FOLD_DAYS * schema.DAY_MS

@@ -16,19 +16,18 @@ from weakref import WeakValueDictionary
 from msgspec import Struct
 
 from claw_engine.errors import ClawError
-from claw_engine.usage import budgets, schema
-from claw_engine.usage.budgets import Limit, Standing
-from claw_engine.usage.calibration import Calibration
-from claw_engine.usage.days import Day, day_at, zone
-from claw_engine.usage.ledger import Ledger
-from claw_engine.usage.price import at_least
-from claw_engine.usage.records import Spent, Sums
 from claw_engine.world import Clock
 
 if TYPE_CHECKING:
     import sqlite3
 
     from claw_engine.config.sections.budgets import BudgetsSettings
+    from claw_engine.usage.budgets import Limit, Standing
+    from claw_engine.usage.calibration import Calibration
+    from claw_engine.usage.days import Day
+    from claw_engine.usage.desk import UsageDesk
+    from claw_engine.usage.ledger import Ledger
+    from claw_engine.usage.records import Spent, Sums
 
 log = logging.getLogger("claw.usage")
 
@@ -94,7 +93,15 @@ class Meter:
     @property
     def where(self) -> tzinfo:
         """The person's time zone now: where days begin."""
+        from claw_engine.usage.days import zone  # what budgets need is no part of a start
+
         return zone(self._timezone())
+
+    def desk(self) -> UsageDesk:
+        """Who answers questions about what was spent."""
+        from claw_engine.usage.desk import UsageDesk
+
+        return UsageDesk(self)
 
     # ── estimates ───────────────────────────────────────────────────────────────────────────
 
@@ -119,21 +126,21 @@ class Meter:
     @property
     def bound(self) -> bool:
         """Whether there is any budget: without one `ready` has nothing to wait for."""
-        return budgets.any_set(self._settings())
+        return self._settings().bind
 
     async def ready(self, session_id: str) -> None:
         """Have in memory what `judge` needs. Never raises: a ledger that cannot be read is told
         by its own notice, and what is known counts."""
+        from claw_engine.usage import schema
+
         chosen = self._settings()
-        if chosen.day.tokens is not None or chosen.day.cost is not None:
+        if chosen.day.binds:
             day = self._today()
             if self._day is None or self._day[0] != day:
                 inside = _inside(day)
                 sums = await self._load(lambda c: schema.between(c, day.start, day.end), inside)
                 self._day = (day, sums)
-        if (
-            chosen.session.tokens is not None or chosen.session.cost is not None
-        ) and session_id not in self._sessions:
+        if chosen.session.binds and session_id not in self._sessions:
             sums = await self._load(
                 lambda c: schema.of_session(c, session_id), lambda s: s.session_id == session_id
             )
@@ -144,6 +151,9 @@ class Meter:
     def admit(self, caller: Caller, tokens: int, notice: Notice) -> Ticket | Over:
         """Take a call in, or say which budget it does not fit into. `tokens` is its estimated
         input; `notice` is told once what was reached. Call `ready` first."""
+        from claw_engine.usage import budgets
+        from claw_engine.usage.price import at_least
+
         cost = at_least(tokens, caller.prices)
         if not self.bound:
             return self._taken(caller, tokens, cost)
@@ -176,6 +186,10 @@ class Meter:
 
     def standings(self, caller: Caller) -> list[Standing]:
         """Where each budget of a session and of today stands, as far as it is in memory."""
+        from claw_engine.usage import budgets
+        from claw_engine.usage.budgets import Standing
+        from claw_engine.usage.records import Sums
+
         day = self._today()
         found = []
         for limit in budgets.limits_of(self._settings(), day.name, caller.session_id):
@@ -217,6 +231,8 @@ class Meter:
         return ticket
 
     def _today(self) -> Day:
+        from claw_engine.usage.days import day_at
+
         now = self.clock.now_ms()
         if self._day is not None and self._day[0].start <= now < self._day[0].end:
             found = self._day[0]
@@ -230,6 +246,8 @@ class Meter:
     async def _load(
         self, work: Callable[[sqlite3.Connection], Sums], mine: Callable[[Spent], bool]
     ) -> Sums:
+        from claw_engine.usage.records import Sums
+
         since: list[Spent] = []
         try:
             sums = await self.ledger.read(work, lambda: self._loading.append(since))

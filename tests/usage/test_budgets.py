@@ -11,7 +11,6 @@ from claw_engine.usage.budgets import (
     Limit,
     Standing,
     amount,
-    any_set,
     limits_of,
     refusal,
     worst,
@@ -61,9 +60,9 @@ def test_one_yes_is_enough_for_the_call_that_asked(
 
 def test_limits_are_those_that_are_set() -> None:
     assert limits_of(BudgetsSettings(), "2026-11-30", "s1") == ()
-    assert not any_set(BudgetsSettings())
+    assert not BudgetsSettings().bind
     chosen = BudgetsSettings(session=Budget(cost=2.0, action="stop"), day=Budget(tokens=5))
-    assert any_set(chosen)
+    assert chosen.bind
     assert [(limit.key, limit.limit, limit.action) for limit in
             limits_of(chosen, "2026-11-30", "s1")] == [
         (("session", "s1", "cost"), 2.0, "stop"), (("day", "2026-11-30", "tokens"), 5, "ask"),

@@ -25,9 +25,19 @@ class Budget(Section, frozen=True):
     warn_at: tuple[Share, ...] = (0.8,)
     step: Positive = 0.25
 
+    @property
+    def binds(self) -> bool:
+        """Whether it sets a limit."""
+        return self.tokens is not None or self.cost is not None
+
 
 class BudgetsSettings(Section, frozen=True):
     """`session`: since the session began; `day`: since midnight in agents.defaults.userTimezone."""
 
     session: Budget = Budget()
     day: Budget = Budget()
+
+    @property
+    def bind(self) -> bool:
+        """Whether there is any limit at all."""
+        return self.session.binds or self.day.binds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta
 
@@ -11,10 +11,12 @@ from claw_engine.errors import InvalidRequest
 from claw_engine.gateway.methods.sessions import full_key
 from claw_engine.gateway.ports import GatewayParts
 from claw_engine.gateway.table import Call, Method, Payload, method
-from claw_engine.gateway.usage_port import UsagePort
 from claw_engine.gateway.validate import Params, Text
 from claw_engine.protocol.names import Scope
-from claw_engine.usage.days import Day
+
+if TYPE_CHECKING:
+    from claw_engine.gateway.usage_port import UsagePort
+    from claw_engine.usage.days import Day
 
 Offset = Annotated[str, Meta(pattern=r"^UTC[+-]\d{1,2}(:[0-5]\d)?$")]
 LOG_CHARS = 2_000
@@ -72,26 +74,26 @@ def methods(parts: GatewayParts) -> tuple[Method, ...]:
             "updatedAt": parts.clock.now_ms(),
             # No provider is asked for its quota: none is known.
             "providers": [],
-            "budgets": list(await usage.budgets(key, _session_id(parts, key))),
-            "calibration": dict(usage.ratios),
+            "budgets": list(await usage().budgets(key, _session_id(parts, key))),
+            "calibration": dict(usage().ratios),
         }
 
     async def cost(call: Call, params: SpanParams) -> Payload:
-        return await usage.daily(_days(usage, params))
+        return await usage().daily(_days(usage(), params))
 
     async def totals(call: Call, params: TotalsParams) -> Payload:
         key = full_key(parts, params.session_key, None) if params.session_key else None
-        return await usage.totals(_days(usage, params), params.by, key)
+        return await usage().totals(_days(usage(), params), params.by, key)
 
     async def sessions(call: Call, params: SessionsUsageParams) -> Payload:
         key = full_key(parts, params.key, None) if params.key else None
-        found = await usage.sessions(_days(usage, params), key)
+        found = await usage().sessions(_days(usage(), params), key)
         rows = found["sessions"]
         assert isinstance(rows, list)
         return {**found, "sessions": [_with_row(parts, row) for row in rows[: params.limit]]}
 
     async def course(call: Call, params: KeyParams) -> Payload:
-        return await usage.course(_known(parts, full_key(parts, params.key, None)))
+        return await usage().course(_known(parts, full_key(parts, params.key, None)))
 
     async def logs(call: Call, params: LogsParams) -> Payload:
         key = full_key(parts, params.key, None)
