@@ -126,7 +126,7 @@ class Briefer:
         self._host = host
         self._standing = standing
         self._skills = skills
-        self._known: tuple[Settings, _Stated] | None = None
+        self._known: tuple[tuple[object, ...], _Stated] | None = None
 
     async def look(self, settings: Settings, chosen: Options, agent_id: str) -> Seen:
         """Files and skills as they are now, in one visit to the disk."""
@@ -210,9 +210,11 @@ class Briefer:
         )  # fmt: skip
 
     def _stated(self, settings: Settings) -> _Stated:
+        # A session that chose its model has settings of its own, but not these.
+        parts = (settings.commands, settings.resolved, settings.agents.defaults.models)
         known = self._known
-        if known is None or known[0] is not settings:
-            known = self._known = (settings, _stated_of(settings))
+        if known is None or any(a is not b for a, b in zip(known[0], parts, strict=True)):
+            known = self._known = (parts, _stated_of(settings))
         return known[1]
 
 

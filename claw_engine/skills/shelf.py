@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from claw_engine.config.sections.skills import SkillsLimits
 from claw_engine.skills.gates import Machine, Verdict, judged
 from claw_engine.skills.listing import Listing, Shown, listing, short_path
 from claw_engine.skills.model import Found
@@ -43,16 +44,21 @@ class AgentSkills:
     """One look's result; loop thread."""
 
     def __init__(
-        self, verdicts: tuple[Verdict, ...], settings: Settings, workspace: str, home: str
+        self, verdicts: tuple[Verdict, ...], limits: SkillsLimits, workspace: str, home: str
     ) -> None:
         self.verdicts = verdicts
-        self._limits = settings.skills.limits
+        self._limits = limits
+        self._home = home
         self._workspace = workspace
         self._short = short_path(home)
         self._usable = tuple(v.found for v in verdicts if not v.reason)
         self._lists: dict[str, Listing] = {}
         outside = (f.folder for f in self._usable if not f.folder.startswith(f"{workspace}/"))
         self._folders = tuple(dict.fromkeys(outside))
+
+    def still(self, verdicts: tuple[Verdict, ...], limits: SkillsLimits, home: str) -> bool:
+        """Whether another look would say the same."""
+        return (self.verdicts, self._limits, self._home) == (verdicts, limits, home)
 
     def of(self, place: Place | None) -> Listing:
         """What the model is shown there."""
@@ -76,9 +82,9 @@ class AgentSkills:
 
 
 class _Kept(Struct, eq=False):
-    """The last look for one agent, and what it was made of."""
+    """The last look for one agent, and what it was made of; `stated` are settings, by identity."""
 
-    settings: Settings
+    stated: tuple[object, ...]
     found: tuple[Found, ...]
     programs: Mapping[str, bool]
     skills: AgentSkills
@@ -102,10 +108,11 @@ class SkillShelf:
         found = self._scanner.scan(roots, settings.skills.limits)
         programs = self._known_programs(settings, env)
         key = (agent_id, str(workspace))
+        stated = (settings.skills, settings.resolved, settings.env, settings.agents.list)
         kept = self._kept.get(key)
         if (
             kept is not None
-            and kept.settings is settings
+            and all(a is b for a, b in zip(kept.stated, stated, strict=True))
             and kept.programs is programs
             and same(kept.found, found)
         ):
@@ -120,19 +127,13 @@ class SkillShelf:
 
         machine = Machine(which, env, settings.resolved)
         verdicts = judged(found, settings.skills, machine, names_of(settings, agent_id))
-        old = kept.skills if kept is not None else None
-        if (
-            kept is not None
-            and old is not None
-            and kept.settings.skills == settings.skills
-            and (old.verdicts == verdicts)
-        ):
-            skills = old
-        else:
-            skills = AgentSkills(verdicts, settings, str(workspace), env.get("HOME", ""))
+        skills = kept.skills if kept is not None else None
+        limits, home = settings.skills.limits, env.get("HOME", "")
+        if skills is None or not skills.still(verdicts, limits, home):
+            skills = AgentSkills(verdicts, limits, str(workspace), home)
         if len(self._kept) >= _KEPT:
             self._kept.clear()
-        self._kept[key] = _Kept(settings, found, programs, skills)
+        self._kept[key] = _Kept(stated, found, programs, skills)
         return skills
 
     def _known_programs(self, settings: Settings, env: Mapping[str, str]) -> dict[str, bool]:

@@ -86,6 +86,8 @@ def test_the_same_objects_until_something_changed(rig: Rig) -> None:
     first = rig.look()
     assert rig.look() is first
     assert rig.look(replace(rig.settings, generation=2)) is first
+    same = replace(rig.settings, env=dict(rig.settings.env), skills=SkillsSettings())
+    assert rig.look(same) is first
     before = first.of(None)
     assert first.of(None) is before
     put(rig.workspace / "skills/b", description="does more")

@@ -26,7 +26,7 @@ TOOL_ORDER = (
 _RANK = {name: i for i, name in enumerate(TOOL_ORDER)}
 
 PROJECT = "Project Context"
-SKILLS = "Skills"
+SKILLS, SKILLS_END = "Skills", "Skills (end)"
 
 
 def tool_sort_key(name: str) -> tuple[int, str]:
@@ -99,14 +99,19 @@ def skills_frame(warning: str = "") -> tuple[Part, Part]:
     opening = f"{wording.SKILLS}\n{warning}" if warning else wording.SKILLS
     return (
         section(SKILLS, f"{opening}\n<available_skills>"),
-        section(f"{SKILLS} (end)", "</available_skills>"),
+        section(SKILLS_END, "</available_skills>"),
     )
 
 
 @lru_cache(maxsize=256)
 def section(name: str, text: str) -> Part:
     """One section; the same object for the same words, so that sizes are worked out once."""
-    return Part(f"section:{name}", PartKind.SECTION, f"section:{name}", text, name)
+    return Part(section_id(name), PartKind.SECTION, section_id(name), text, name)
+
+
+def section_id(name: str) -> str:
+    """The id of a section's part; a skill or a file may have its name, not its id."""
+    return f"section:{name}"
 
 
 def _tooling(facts: Facts) -> str:

@@ -15,7 +15,7 @@ from typing import Literal
 from msgspec import Struct
 
 from claw_engine.agent.prompt.builder import Limits, SystemPrompt
-from claw_engine.agent.prompt.sections import PROJECT, SKILLS
+from claw_engine.agent.prompt.sections import PROJECT, SKILLS, SKILLS_END, section_id
 from claw_engine.models.base import ModelRef, ToolSpec
 from claw_engine.parts import Part, PartKind
 
@@ -109,26 +109,26 @@ def joined_chars(parts: Sequence[Part]) -> int:
 
 def project_chars(prompt: SystemPrompt) -> int:
     """From the heading of the project context to what follows it, as OpenClaw cuts it out."""
-    names = [part.name for part in prompt.parts]
-    if not prompt.files or PROJECT not in names:
+    ids = [part.id for part in prompt.parts]
+    if not prompt.files or section_id(PROJECT) not in ids:
         return 0
-    start = names.index(PROJECT)
+    start = ids.index(section_id(PROJECT))
     end = start + 1 + len(prompt.files)
-    last = end == len(names)
+    last = end == len(ids)
     return joined_chars(prompt.parts[start:end]) + (0 if last else 1)
 
 
 def _skill_chars(parts: Sequence[Part]) -> int:
-    names = [part.name for part in parts]
-    if SKILLS not in names:
+    ids = [part.id for part in parts]
+    if section_id(SKILLS) not in ids:
         return 0
-    start, end = names.index(SKILLS), names.index(f"{SKILLS} (end)")
+    start, end = ids.index(section_id(SKILLS)), ids.index(section_id(SKILLS_END))
     intro = parts[start].text.rindex("<available_skills>")
     return joined_chars(parts[start : end + 1]) - intro
 
 
 def _tools(parts: Sequence[Part], specs: Sequence[ToolSpec]) -> Mapping[str, object]:
-    tooling = next((part.text for part in parts if part.name == "Tooling"), "")
+    tooling = next((part.text for part in parts if part.id == section_id("Tooling")), "")
     listed = [line for line in tooling.split("\n") if line.startswith(_LISTED)]
     entries = [_tool(spec) for spec in specs]
     return {

@@ -133,6 +133,22 @@ def test_it_adds_up_whatever_was_cut(
     assert sum(row["injectedChars"] for row in rows) <= total
 
 
+def test_a_skill_may_be_called_like_a_section() -> None:
+    names = ("Project Context", "Skills", "Skills (end)", "Tooling", "Runtime")
+    skills = Listing(tuple(
+        Part(f"skill:{n}", PartKind.SKILL, "/s", f"<skill>{n}</skill>", n) for n in names
+    ))  # fmt: skip
+    files = inject([WorkspaceFile("AGENTS.md", Path("/w/AGENTS.md"), "x")], 20_000, 150_000)
+    prompt = assemble(FACTS, files, skills)
+    report = system_report(Told(prompt, (), REF, "k", "/w", Limits()), "run", 1)
+    text = "\n".join(part.text for part in prompt.parts)
+    sizes, shown = report["systemPrompt"], report["skills"]
+    assert isinstance(sizes, dict) and isinstance(shown, dict)
+    assert sizes["projectContextChars"] == text.index("## Runtime") - text.index("# Project")
+    end = text.index("</available_skills>") + len("</available_skills>")
+    assert shown["promptChars"] == end - text.index("<available_skills>")
+
+
 def test_the_same_report_until_something_changed() -> None:
     book = ReportBook()
     prompt = assemble(FACTS, ())
