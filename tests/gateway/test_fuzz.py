@@ -117,6 +117,9 @@ def test_the_machine_takes_anything() -> None:
 class Pipe:
     """A `Wire` without a socket."""
 
+    open = True
+    unsent = 0
+
     def __init__(self) -> None:
         self.sent: list[dict[str, Any]] = []
         self.incoming: asyncio.Queue[bytes | str | None] = asyncio.Queue()
@@ -131,6 +134,11 @@ class Pipe:
 
     def write(self, line: bytes) -> None:
         self.sent.append(json.loads(line))
+
+    def write_event(self, body: bytes, tail: bytes) -> None:
+        self.sent.append(json.loads(body + tail))
+
+    def flush_soon(self) -> None: ...
 
     async def drain(self) -> None:
         await asyncio.sleep(0)
