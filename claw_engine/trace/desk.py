@@ -159,7 +159,9 @@ class TraceDesk:
             lines, cut = await self._worker.call(shown.diffs, both.texts, redactor, most)
         else:
             lines, cut = shown.diffs(both.texts, redactor, most)
-        return {**both.to_json(lines), "truncated": cut}
+        for row, found in zip(both.changed, lines, strict=True):
+            row["lines"] = [{"op": sign, "text": text} for sign, text in found]
+        return {**both.payload, "truncated": cut}
 
     async def search(self, call_id: str, text: str, most: int) -> Json:
         """`trace.search`."""
@@ -205,48 +207,38 @@ class _Compared:
     """Two calls, what became of each part, and the texts of those that changed."""
 
     def __init__(self, db: sqlite3.Connection, a: Found, b: Found) -> None:
-        self._a, self._b = a, b
-        self._parts = contents.contents(db, a), contents.contents(db, b)
-        one, two = (parts.parts for parts in self._parts)
-        self._pairs = pairs([_side(part) for part in one], [_side(part) for part in two])
-        changed = [pair for pair in self._pairs if pair.state == "changed"]
+        two_sides = contents.contents(db, a), contents.contents(db, b)
+        one, two = (known.parts for known in two_sides)
+        found = pairs([_side(part) for part in one], [_side(part) for part in two])
+        changed = [pair for pair in found if pair.state == "changed"]
         old = [one[pair.a] for pair in changed if pair.a is not None]
         new = [two[pair.b] for pair in changed if pair.b is not None]
         self.texts = [
             (was[1], now[1])
             for was, now in zip(contents.texts(db, old), contents.texts(db, new), strict=True)
         ]
-
-    def to_json(self, lines: Sequence[Sequence[tuple[str, str]]]) -> Json:
-        a, b = self._a.record, self._b.record
-        rest = iter(lines)
-        one, two = (view(parts, None).parts for parts in self._parts)
-        return {
-            "a": wire(a),
-            "b": wire(b),
-            "bytes": b.body_bytes - a.body_bytes,
-            "tokens": b.estimated_tokens - a.estimated_tokens,
+        before, after = (view(known, None).parts for known in two_sides)
+        rows = [_row(pair, before, after) for pair in found]
+        self.changed = [row for row in rows if row["state"] == "changed"]
+        """Rows that still want their lines."""
+        self.payload: Json = {
+            "a": wire(a.record),
+            "b": wire(b.record),
+            "bytes": b.record.body_bytes - a.record.body_bytes,
+            "tokens": b.record.estimated_tokens - a.record.estimated_tokens,
             "firstChange": next(
-                (place for place, pair in enumerate(self._pairs) if pair.state != "same"), None
+                (place for place, pair in enumerate(found) if pair.state != "same"), None
             ),
-            "parts": [self._row(pair, one, two, rest) for pair in self._pairs],
+            "parts": rows,
         }
 
-    @staticmethod
-    def _row(
-        pair: Pair,
-        one: Sequence[PartRow],
-        two: Sequence[PartRow],
-        lines: Iterator[Sequence[tuple[str, str]]],
-    ) -> Json:
-        row: Json = {
-            "state": pair.state,
-            "a": None if pair.a is None else wire(one[pair.a]),
-            "b": None if pair.b is None else wire(two[pair.b]),
-        }
-        if pair.state == "changed":
-            row["lines"] = [{"op": sign, "text": text} for sign, text in next(lines)]
-        return row
+
+def _row(pair: Pair, one: Sequence[PartRow], two: Sequence[PartRow]) -> Json:
+    return {
+        "state": pair.state,
+        "a": None if pair.a is None else wire(one[pair.a]),
+        "b": None if pair.b is None else wire(two[pair.b]),
+    }
 
 
 def _side(part: StoredPart) -> Side:
