@@ -162,7 +162,7 @@ class Asker:
         run, ref = self._run, request.model
         call = Call(
             run.id, run.session_key, run.agent_id, *made, ref.name, ref.provider, ref.api,
-            self._clock.now_ms(), tokens,
+            self._clock.now_ms(), tokens, self.ratio,
         )  # fmt: skip
         self._tracer.begin_call(call, encoded.body, encoded.pieces, self._sizes)
 

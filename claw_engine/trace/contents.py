@@ -73,8 +73,10 @@ class Contents(Struct, frozen=True):
         return self.bytes - sum(part.bytes for part in self.parts)
 
 
-def contents(db: sqlite3.Connection, found: Found) -> Contents:
-    """What the call's body was made of. Raises ValueError for a damaged store."""
+def contents(db: sqlite3.Connection, found: Found, ratio: float | None = None) -> Contents:
+    """What the call's body was made of; tokens drawn by its own ratio, or by another call's, to be
+    comparable. Raises ValueError for a damaged store."""
+    drawn = found.record.ratio if ratio is None else ratio
     numbers, pieces = _pieces(db, found)
     parts: list[StoredPart] = []
     ends: list[int] = []
@@ -91,7 +93,7 @@ def contents(db: sqlite3.Connection, found: Found) -> Contents:
                     base + part.start,
                     base + part.end,
                     part.raw,
-                    part.tokens,
+                    round(part.tokens * drawn),
                     part.blob,
                     part.hash,
                 )

@@ -104,9 +104,9 @@ class TraceDesk:
             before = reader.call_before(db, found)
             now = contents.contents(db, found)
             same_model = before is not None and before.record.model == found.record.model
-            seen = view(
-                now, contents.contents(db, before) if before else None, same_model=same_model
-            )
+            ratio = found.record.ratio
+            was = contents.contents(db, before, ratio) if before else None
+            seen = view(now, was, same_model=same_model)
             return {
                 "call": shown.values(wire(found.record), redactor),
                 "previous": shown.values(wire(before.record), redactor) if before else None,
@@ -207,7 +207,8 @@ class _Compared:
     """Two calls, what became of each part, and the texts of those that changed."""
 
     def __init__(self, db: sqlite3.Connection, a: Found, b: Found) -> None:
-        two_sides = contents.contents(db, a), contents.contents(db, b)
+        ratio = b.record.ratio
+        two_sides = contents.contents(db, a, ratio), contents.contents(db, b, ratio)
         one, two = (known.parts for known in two_sides)
         found = pairs([_side(part) for part in one], [_side(part) for part in two])
         changed = [pair for pair in found if pair.state == "changed"]
@@ -225,7 +226,7 @@ class _Compared:
             "a": wire(a.record),
             "b": wire(b.record),
             "bytes": b.record.body_bytes - a.record.body_bytes,
-            "tokens": b.record.estimated_tokens - a.record.estimated_tokens,
+            "tokens": sum(p.tokens for p in two) - sum(p.tokens for p in one),
             "firstChange": next(
                 (place for place, pair in enumerate(found) if pair.state != "same"), None
             ),

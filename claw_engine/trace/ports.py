@@ -51,6 +51,8 @@ class Call(Struct, frozen=True):
     api: str
     ts: int
     estimated_tokens: int
+    ratio: float = 1.0
+    """What the provider counts a plainly estimated token for; `estimated_tokens` is plain."""
 
 
 class CallEnd(Struct, frozen=True):

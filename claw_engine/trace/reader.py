@@ -37,14 +37,16 @@ _CALL = (
     "SELECT c.n, r.id, c.label, c.life, c.session_key, c.agent_id, c.seq, c.cause, c.parent_id,"
     " c.model, c.provider, c.api, c.attempt, c.started_ms, c.first_token_ms, c.ended_ms,"
     " c.queue_ms, c.parked_ms, c.status, c.error, c.finish, c.body_bytes, c.body_hash,"
-    " c.estimated_tokens, c.input, c.output, c.cache_read, c.cache_write, c.cost"
+    " CAST(round(c.estimated_tokens * c.ratio) AS INTEGER), c.ratio, c.input, c.output,"
+    " c.cache_read, c.cache_write, c.cost"
     " FROM calls c JOIN runs r ON r.n = c.run"
 )
 _RUN = (
     "SELECT r.n, r.id, r.session_key, r.agent_id, r.parent_id, r.answered_by, r.source, r.cause,"
     " r.title, r.model, r.status, r.stop_reason, r.started_ms, r.ended_ms, r.queue_ms,"
     " r.parked_ms, r.tools, r.error, count(c.n), coalesce(sum(c.body_bytes), 0),"
-    " coalesce(sum(c.estimated_tokens), 0), sum(c.input), sum(c.output), sum(c.cache_read),"
+    " CAST(coalesce(sum(round(c.estimated_tokens * c.ratio)), 0) AS INTEGER), sum(c.input),"
+    " sum(c.output), sum(c.cache_read),"
     " sum(c.cache_write), sum(c.cost)"
     " FROM runs r LEFT JOIN calls c ON c.run = r.n"
 )
@@ -167,15 +169,15 @@ def answer(db: sqlite3.Connection, found: Found) -> Answer:
 
 def _call(row: Row) -> Found:
     (n, run_id, label, life, session, agent, seq, cause, parent, model, provider, api, attempt,
-     started, first, ended, queue, parked, status, error, finish, size, digest, estimated, given,
-     output, read, written, cost) = row  # fmt: skip
+     started, first, ended, queue, parked, status, error, finish, size, digest, estimated, ratio,
+     given, output, read, written, cost) = row  # fmt: skip
     usage = _usage(given, output, read, written)
     counted = 0 if usage is None else usage.input + usage.cache_read + usage.cache_write
     id_ = f"{run_id}/{label}" if life == 1 else f"{run_id}/{label}@{life}"
     return Found(n, CallRecord(
         id_, run_id, session, agent, seq, cause, parent, model, provider, api, attempt, started,
         first, ended, queue, parked, status, error, finish, size, digest.hex(), estimated,
-        counted or estimated, "measured" if counted else "estimated", usage, cost,
+        counted or estimated, "measured" if counted else "estimated", usage, cost, ratio,
     ))  # fmt: skip
 
 

@@ -37,7 +37,8 @@ class CallRecord(Record, frozen=True):
     restart) `@2` follows. `cause` is a `CallCause`, `parent_id` the call that led to this one, for
     the first of a run the run's parent. `queue_ms` is the wait for a place in the lanes before the
     run, `parked_ms` what the run has waited for the operator so far. `tokens` and `basis`: the
-    input as counted by the provider, or estimated while it has not said.
+    input as counted by the provider, or estimated while it has not said. `ratio`: estimates were
+    drawn by it towards what the provider had counted so far.
     """
 
     id: str
@@ -66,6 +67,7 @@ class CallRecord(Record, frozen=True):
     basis: Basis
     usage: CallUsage | None = None
     cost: float | None = None
+    ratio: float = 1.0
 
 
 class PartRow(Record, frozen=True):

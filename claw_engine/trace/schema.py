@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import sqlite3
 
-VERSION = 1
+VERSION = 2
 COMPRESSED_FROM = 512
 """Bytes; shorter ones do not gain."""
 
@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS calls (
   body_hash BLOB NOT NULL, estimated_tokens INTEGER NOT NULL, input INTEGER, output INTEGER,
   cache_read INTEGER, cache_write INTEGER, cost REAL, answer BLOB,
   list INTEGER NOT NULL REFERENCES lists (n), prefix INTEGER NOT NULL, suffix INTEGER NOT NULL,
-  middle BLOB NOT NULL);
+  middle BLOB NOT NULL, ratio REAL NOT NULL DEFAULT 1.0);
 CREATE INDEX IF NOT EXISTS calls_run ON calls (run, label);
 CREATE INDEX IF NOT EXISTS calls_session ON calls (session_key, n);
 CREATE INDEX IF NOT EXISTS calls_list ON calls (list);
@@ -69,6 +69,8 @@ def prepare(connection: sqlite3.Connection) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > VERSION:
         raise NewerStore(version)
+    if version == 1:  # times the estimate was not yet measured against the provider's counts
+        connection.execute("ALTER TABLE calls ADD COLUMN ratio REAL NOT NULL DEFAULT 1.0")
     connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version={VERSION}; COMMIT;")
     connection.executescript(
         "BEGIN; UPDATE calls SET status = 'interrupted' WHERE status = 'running';"

@@ -74,7 +74,7 @@ _WRITE_RUN = (
 _BEGIN_COLUMNS = (
     "run", "label", "life", "session_key", "agent_id", "seq", "cause", "parent_id", "model",
     "provider", "api", "attempt", "started_ms", "queue_ms", "parked_ms", "body_bytes",
-    "body_hash", "estimated_tokens", "list", "prefix", "suffix", "middle",
+    "body_hash", "estimated_tokens", "ratio", "list", "prefix", "suffix", "middle",
 )  # fmt: skip
 _END_COLUMNS = (
     "status", "finish", "error", "ended_ms", "first_token_ms", "input", "output", "cache_read",
@@ -241,7 +241,8 @@ class Writer:
             *key, plain(call.session_key), call.agent_id, run.calls, call.cause.value,
             call.parent_id, plain(call.model), plain(call.provider), call.api, call.attempt,
             call.ts, run.queue_ms, run.parked_ms, len(begun.body), sha256(begun.body).digest(),
-            call.estimated_tokens, *self._bodies.add(db, call.session_key, begun.change),
+            call.estimated_tokens, call.ratio,
+            *self._bodies.add(db, call.session_key, begun.change),
         )  # fmt: skip
 
     def _ended(self, batch: _Batch, ended: Ended) -> None:

@@ -51,6 +51,7 @@ class Rig:
     def begin(
         self, what: Encoded, *, run: str = "r", call: str = "call-1", session: str = MAIN,
         cause: CallCause = CallCause.TURN, parent: str | None = None, ref: ModelRef = REF,
+        ratio: float = 1.0,
     ) -> None:  # fmt: skip
         pieces = cast("Sequence[PieceLike]", what.pieces)
         last = self._last.get(session, ())
@@ -58,7 +59,7 @@ class Rig:
         self._last[session] = pieces
         self.now += 10
         told = Call(run, session, "main", call, cause, parent, 1, ref.name, ref.provider, ref.api,
-                    self.now, len(what.body) // 4)  # fmt: skip
+                    self.now, len(what.body) // 4, ratio)  # fmt: skip
         self.items.append(Begun(told, what.body, Change(pieces, *ends, sizes)))
 
     def end(self, *, run: str = "r", call: str = "call-1", **fields: object) -> None:

@@ -12,6 +12,7 @@ import pytest
 from claw_engine.models.base import Encoded, Piece
 from claw_engine.parts import PartKind
 from claw_engine.protocol.trace import CallCause, TraceKind
+from claw_engine.storage.sqlite_driver import plain as plain_sqlite
 from claw_engine.trace import contents, reader
 from claw_engine.trace.bodies import MIDDLE_MOST, numbers_of
 from claw_engine.trace.contents import BodyDiffers
@@ -196,6 +197,30 @@ def test_a_large_tool_result_is_named_as_what_made_the_call_grow(rig: Rig) -> No
     grown = view(now, before).growth
     assert (grown[0].source, grown[0].kind, grown[0].tokens) == ("entry-17", "tool_result", 30_000)
     assert len(grown) == 2
+
+
+def test_estimates_are_drawn_by_the_ratio_of_their_call(rig: Rig) -> None:
+    body = encoded([piece("m", "word " * 40)])
+    rig.begin(body)
+    rig.begin(body, call="call-2", ratio=1.5)
+    rig.flush()
+    one, two = (reader.call(rig.db, f"r/call-{n}") for n in (1, 2))
+    assert two.record.estimated_tokens == round(one.record.estimated_tokens * 1.5)
+    (plain,), (drawn,) = (contents.contents(rig.db, found).parts for found in (one, two))
+    assert (plain.tokens, drawn.tokens) == (50, 75)
+    now, before = contents.contents(rig.db, two), contents.contents(rig.db, one, 1.5)
+    assert view(now, before).growth == (), "another ratio is no growth"
+
+
+def test_a_file_of_the_first_version_goes_on(tmp_path: Path) -> None:
+    db = plain_sqlite().connect(str(tmp_path / "old.db"))
+    prepare(db)
+    db.execute("ALTER TABLE calls DROP COLUMN ratio")
+    db.execute("PRAGMA user_version=1")
+    prepare(db)
+    assert db.execute("PRAGMA user_version").fetchone()[0] == VERSION
+    assert "ratio" in {row[1] for row in db.execute("PRAGMA table_info(calls)")}
+    db.close()
 
 
 # ── runs and steps ──────────────────────────────────────────────────────────────────────────
