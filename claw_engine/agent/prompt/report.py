@@ -12,7 +12,7 @@ from claw_engine.agent.context.tokens import estimate
 from claw_engine.models.base import Encoded, Piece
 from claw_engine.parts import Part
 
-_MAX_REMEMBERED = 8192
+_MAX_REMEMBERED = 4096
 
 
 Row = dict[str, object]
