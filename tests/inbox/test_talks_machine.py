@@ -63,6 +63,7 @@ class Play:
         self.orders: asyncio.Queue[Callable[[], Any] | None] = asyncio.Queue()
         self.decided = asyncio.Event()
         self.steering = Steering()
+        self.books = None
         self.result = RunResult("aborted", "user")
         self.executing = False
         self.marked = marked
