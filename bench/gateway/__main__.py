@@ -199,7 +199,16 @@ async def many() -> None:
             await followers.do("close")
         await _settled(engine)
         after = resident_mb(engine.pid)
-        print(f"resident {before:.0f} MB, {with_all:.0f} with 200 clients, {after:.0f} without")
+        async with crowd(engine.port) as others:  # what stays is paid once
+            await others.do("open", count=PLAIN + FOLLOWERS)
+            await others.do("one", session="main", say=f"long: 2000 {RATE}")
+            await others.do("close")
+        await _settled(engine)
+        again = resident_mb(engine.pid)
+        print(
+            f"resident {before:.0f} MB, {with_all:.0f} with 200 clients, {after:.0f} without, "
+            f"{again:.0f} after 200 others"
+        )
     stalls = engine.stalls(began, ended)
     walls = [wall for wall, _ in stalls]
     print(
