@@ -199,7 +199,7 @@ class Rooms:
             edits=EditsAdapter(world, self._state, self.sessions, self.dispatcher.clear),
             skills=SkillsAdapter(world, self._state, self.skills, self._config, settle),
             trace=self.tracing.desk,
-            usage=self.meter.desk,
+            usage=self.meter,
             tools=ToolCalls(self.agent.deps, self.tools, self.settings, self.workspace),
         )
 

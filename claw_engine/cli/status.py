@@ -58,6 +58,9 @@ def rows(status: Json, now_ms: int) -> Iterator[tuple[str, str]]:
             for lane in items(status, "lanes")
         ),
     )
+    for budget in items(status, "budgets"):
+        over = "" if budget.get("action") == "warn" else f", then {budget.get('action')}"
+        yield "budget", f"{budget.get('scope')}: {budget.get('text')}{over}"
     yield "sessions", str(number(part(status, "sessions"), "count"))
     for notice in items(status, "notices"):
         yield (

@@ -31,7 +31,7 @@ from claw_engine.world import Clock, Ids
 
 if TYPE_CHECKING:
     from claw_engine.gateway.logs_port import LogsPort
-    from claw_engine.gateway.usage_port import UsagePort
+    from claw_engine.gateway.usage_port import UsageSource
 
 
 class Submission(Struct, frozen=True):
@@ -395,5 +395,5 @@ class GatewayParts(Struct, frozen=True):
     config_file: ConfigFilePort | None = None
     logs: LogsPort | None = None
     trace: Callable[[], TracePort] | None = None
-    usage: Callable[[], UsagePort] | None = None
+    usage: UsageSource | None = None
     kept: KeptRows = field(default_factory=KeptRows)

@@ -10,6 +10,17 @@ from claw_engine.usage.days import Day
 Json = Mapping[str, object]
 
 
+class UsageSource(Protocol):
+    """Where the answers come from; what answers is loaded when it is asked for."""
+
+    @property
+    def bound(self) -> bool:
+        """Whether there is any budget."""
+        ...
+
+    def desk(self) -> UsagePort: ...
+
+
 class UsagePort(Protocol):
     """All raise ClawError when the ledger cannot be read; `days` raises ValueError."""
 

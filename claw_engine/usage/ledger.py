@@ -1,8 +1,8 @@
-"""The ledger: every call's spending in SQLite, written at once and in the order it came.
+"""The ledger: every call's spending in SQLite, in the order it came.
 
-Works without the trace store. A call is handed over without waiting; a kill -9 loses what came in
-the last milliseconds, never a row that was read. A disk that fails is told once; the calls are kept
-in memory and written when it works again.
+Works without the trace store. A call is handed over without waiting and written a moment later,
+with those that end beside it: a kill -9 loses that moment's, never a row that was read. A disk
+that fails is told once; the calls are kept in memory and written when it works again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from claw_engine.storage.errors import StateDiskError
-from claw_engine.world import World
+from claw_engine.world import Timer, World
 
 if TYPE_CHECKING:
     import sqlite3
@@ -27,6 +27,8 @@ log = logging.getLogger("claw.usage")
 
 T = TypeVar("T")
 
+MOMENT_S = 0.05
+"""Seconds that a call waits for company: waking the thread for each costs more than counting it."""
 KEPT = 10_000
 """Calls that wait in memory for a disk that fails; older ones are given up."""
 
@@ -42,16 +44,15 @@ class Ledger:
         self._database: Database | None = None
         self._opening = asyncio.Lock()
         self._writer: asyncio.Task[None] | None = None
+        self._timer: Timer | None = None
         self._failing = False
         self._closed = False
 
     def add(self, spent: Spent) -> None:
         """Take a call; never waits, never raises."""
         self._waiting.append(spent)
-        if self._writer is None and not self._closed:
-            self._writer = asyncio.get_running_loop().create_task(
-                self._write(), name="usage ledger"
-            )
+        if self._timer is None and self._writer is None and not self._closed:
+            self._timer = self._world.clock.call_later(MOMENT_S, self._due)
 
     async def read(
         self, work: Callable[[sqlite3.Connection], T], taken: Callable[[], None] | None = None
@@ -66,6 +67,8 @@ class Ledger:
 
     async def close(self) -> None:
         """Write what waits and let the file go. Never raises."""
+        if self._timer is not None:
+            self._timer.cancel()
         if self._writer is not None:
             await asyncio.wait([self._writer])
         if self._waiting:
@@ -74,6 +77,12 @@ class Ledger:
         database, self._database = self._database, None
         if database is not None:
             await database.shut()
+
+    def _due(self) -> None:
+        self._timer = None
+        if self._writer is None and self._waiting and not self._closed:
+            loop = asyncio.get_running_loop()
+            self._writer = loop.create_task(self._write(), name="usage ledger")
 
     async def _write(self) -> None:
         try:

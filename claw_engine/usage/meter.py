@@ -83,6 +83,7 @@ class Meter:
         self._settings = settings
         self._timezone = timezone
         self._day: tuple[Day, Sums] | None = None
+        self._calendar: tuple[str, Day] | None = None
         self._sessions: dict[str, Sums] = {}
         self._tickets: set[Ticket] = set()
         self._granted: dict[tuple[str, str, str], float] = {}
@@ -231,14 +232,16 @@ class Meter:
         return ticket
 
     def _today(self) -> Day:
-        from claw_engine.usage.days import day_at
+        now, name = self.clock.now_ms(), self._timezone()
+        if self._calendar is not None and self._calendar[0] == name:
+            day = self._calendar[1]
+            if day.start <= now < day.end:
+                return day
+        from claw_engine.usage.days import day_at, zone
 
-        now = self.clock.now_ms()
-        if self._day is not None and self._day[0].start <= now < self._day[0].end:
-            found = self._day[0]
-            if found == day_at(found.start, self.where):
-                return found
-        return day_at(now, self.where)
+        day = day_at(now, zone(name))
+        self._calendar = (name, day)
+        return day
 
     def _until(self) -> str:
         return f"{datetime.fromtimestamp(self._today().end / 1000, self.where):%Y-%m-%d %H:%M %Z}"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from claw_engine.cli.status import rows
 from claw_engine.client.base import ClientError
 from claw_engine.engine import Engine
 from tests.cli.test_listing_verbs import Claw
@@ -108,8 +109,8 @@ async def test_the_methods_agree_with_the_provider_and_each_other(
         assert found["totals"] == totals
         assert sum(row["calls"] for row in found["rows"]) == 3
     sessions = await call("sessions.usage", {"mode": "specific", "utcOffset": "UTC+9"})
-    rows = {row["key"]: row for row in sessions["sessions"]}
-    main = rows["agent:main:main"]
+    by_key = {row["key"]: row for row in sessions["sessions"]}
+    main = by_key["agent:main:main"]
     assert main["usage"]["input"] == sum(counts[:2])
     assert main["modelProvider"] == "fake"
     assert [row["model"] for row in main["usage"]["modelUsage"]] == ["fake/one"]
@@ -221,6 +222,10 @@ async def test_a_budget_is_seen_and_asks_through_the_queue(
         assert (budget_now["scope"], budget_now["limit"]) == ("day", 500)
         assert budget_now["spent"] == prompt_tokens(server.requests[-1]) + 6
         assert budget_now["granted"] == 20_000
+        whole = await operator.client.call("status", {})
+        assert [row["scope"] for row in whole["budgets"]] == ["day"]
+        found = dict(rows(whole, 0))
+        assert found["budget"] == f"day: {budget_now['text']}, then ask"
         answer = await operator.ended(await operator.say("/status"))
         assert "Budget of the day: " in answer["text"]
 

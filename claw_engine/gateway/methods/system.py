@@ -7,6 +7,7 @@ import socket
 from collections import Counter
 from collections.abc import Mapping
 
+from claw_engine.errors import ClawError
 from claw_engine.gateway.health import Health
 from claw_engine.gateway.methods.lanes import lane_rows
 from claw_engine.gateway.peer import CAP_TRACE
@@ -76,9 +77,20 @@ async def status_payload(parts: GatewayParts) -> dict[str, object]:
             "nextExpiresAtMs": min((r.expires_at_ms for r in pending), default=None),
         },
         "lanes": lane_rows(parts),
+        "budgets": await budget_rows(parts),
         "notices": [dict(notice) for notice in host.notices()],
         "sessions": {"count": len(index), "recent": recent},
     }
+
+
+async def budget_rows(parts: GatewayParts) -> list[Mapping[str, object]]:
+    """Where the day's budgets stand; empty without any, and while nobody can tell."""
+    if parts.usage is None or not parts.usage.bound:
+        return []
+    try:
+        return list(await parts.usage.desk().budgets("", ""))
+    except ClawError:  # its own notice stands meanwhile
+        return []
 
 
 async def _openclaw_status(parts: GatewayParts, *, paths: bool) -> dict[str, object]:

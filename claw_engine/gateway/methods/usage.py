@@ -66,7 +66,7 @@ class StatusParams(Params, frozen=True, kw_only=True):
 def methods(parts: GatewayParts) -> tuple[Method, ...]:
     if parts.usage is None:
         return ()
-    usage = parts.usage
+    usage = parts.usage.desk
 
     async def status(call: Call, params: StatusParams) -> Payload:
         key = full_key(parts, params.session_key, None) if params.session_key else ""
