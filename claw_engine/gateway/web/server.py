@@ -47,6 +47,10 @@ class PatientHttp(H11Protocol):
             log.warning("port: too many connections, one refused")
             transport.abort()
 
+    def handle_websocket_upgrade(self, event: Any) -> None:  # of h11
+        self._head_timer.cancel()  # which would keep all of this for its ten seconds
+        super().handle_websocket_upgrade(event)
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_timer.cancel()
         super().connection_lost(exc)
