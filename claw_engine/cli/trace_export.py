@@ -129,8 +129,6 @@ def _raw(args: Namespace) -> Json:
             "tools": [wire(tool) for tool in reader.tools(steps)],
             "events": [step.to_json() for step in steps],
         })  # fmt: skip
-    except contents.BodyDiffers as error:
-        raise ExportFailed(f"{error} The store {path} is damaged.") from error
     finally:
         db.close()
 

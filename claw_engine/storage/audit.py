@@ -126,10 +126,11 @@ def _logs(subject: Subject) -> Iterator[Finding]:
 
 def _ours(subject: Subject) -> Iterator[Finding]:
     state = subject.state
-    for folder in (state.inbox_dir, state.approvals_dir, state.agents_dir, state.logs_dir):
+    for folder in (state.inbox_dir, state.approvals_dir, state.agents_dir, state.logs_dir,
+                   state.trace_db.parent):  # fmt: skip
         yield from _private_dir(folder, "claw.fs.private_dir", folder.name)
     for path in (state.door_key, state.exec_approvals, state.config, state.agents_dir,
-                 state.inbox_dir, state.approvals_dir):  # fmt: skip
+                 state.inbox_dir, state.approvals_dir, state.trace_db.parent):  # fmt: skip
         if path.is_symlink() and path != state.config:
             yield Finding(
                 "claw.fs.symlinked_state", Severity.WARN, f"{path.name} is a symbolic link.",

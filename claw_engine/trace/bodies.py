@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from claw_engine.trace.noted import Change, Sizes
 from claw_engine.trace.ports import PieceLike
-from claw_engine.trace.schema import packed, unpacked
+from claw_engine.trace.schema import StoreDamaged, packed, unpacked
 
 if TYPE_CHECKING:
     import sqlite3
@@ -162,10 +162,10 @@ def _ends(old: Numbers, new: Numbers) -> tuple[int, int]:
 
 
 def numbers_of(whole: bytes, prefix: int, suffix: int, middle: bytes) -> Numbers:
-    """The numbers of a body from its list and its difference. Raises ValueError."""
+    """The numbers of a body from its list and its difference. Raises StoreDamaged."""
     base = array("I", unpacked(whole))
     if prefix + suffix > len(base):
-        raise ValueError("a list of the trace store is damaged")
+        raise StoreDamaged("a list is too short")
     numbers = base[:prefix]
     numbers.frombytes(middle)
     if suffix:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from claw_engine.trace.bodies import Numbers, numbers_of
 from claw_engine.trace.reader import Found, UnknownTrace
-from claw_engine.trace.schema import unpacked
+from claw_engine.trace.schema import StoreDamaged, unpacked
 
 if TYPE_CHECKING:
     import sqlite3
@@ -25,7 +25,7 @@ AT_ONCE = 500
 ENVELOPE = "envelope"
 
 
-class BodyDiffers(ValueError):
+class BodyDiffers(StoreDamaged):
     """A body that was put together again is not what was sent."""
 
 
@@ -75,7 +75,7 @@ class Contents(Struct, frozen=True):
 
 def contents(db: sqlite3.Connection, found: Found, ratio: float | None = None) -> Contents:
     """What the call's body was made of; tokens drawn by its own ratio, or by another call's, to be
-    comparable. Raises ValueError for a damaged store."""
+    comparable. Raises StoreDamaged."""
     drawn = found.record.ratio if ratio is None else ratio
     numbers, pieces = _pieces(db, found)
     parts: list[StoredPart] = []
@@ -117,7 +117,7 @@ def body(db: sqlite3.Connection, found: Found) -> bytes:
         out.append(piece.glue[glued:])
     made = b"".join(out)
     if sha256(made).hexdigest() != found.record.body_hash:
-        raise BodyDiffers(f"The body of {found.record.id} is not what was sent.")
+        raise BodyDiffers(f"the body of {found.record.id} is not what was sent")
     return made
 
 
@@ -170,7 +170,7 @@ def _pieces(db: sqlite3.Connection, found: Found) -> tuple[Numbers, dict[int, _P
         ):
             parts.setdefault(piece, []).append(StoredPart(*part_row))
     if len(heads) != len(set(numbers)):
-        raise BodyDiffers(f"Pieces of {found.record.id} are missing in the trace store.")
+        raise BodyDiffers(f"pieces of {found.record.id} are missing")
     return numbers, {
         n: _Piece(size, glue, tuple(parts.get(n, ()))) for n, (size, glue) in heads.items()
     }

@@ -208,7 +208,11 @@ class Recorder:
         if self._db is not None:
             return self._db
         # Only now: SQLite and the thread of a connection are no part of a start.
-        await asyncio.to_thread(_load)
+        try:
+            await asyncio.to_thread(_load)
+        except ImportError as error:
+            self._stop(f"this Python has no SQLite ({error})")
+            raise TraceOff(str(error)) from error
         from claw_engine.storage.sqlite import open_database
         from claw_engine.trace.schema import NewerStore, prepare
 
@@ -221,43 +225,42 @@ class Recorder:
             self._stop(error.title.rstrip("."))
             raise
         if self._db.kept is not None:
-            self._tell(
-                "trace-damaged", "warn", "The trace store was damaged; a new one was begun.",
-                text=f"The old file is kept as {self._db.kept}.",
-            )  # fmt: skip
+            self._tell_damaged(self._db.kept)
         return self._db
 
     async def _write(self, batch: list[Item]) -> None:
+        """Never raises: a fault of ours must not reach a run either."""
+        try:
+            db = await self._opened()
+            await self._store(db, batch)
+        except ClawError as error:
+            self._stop(error.title.rstrip("."))
+        except OSError as error:
+            self._stop(str(error))
+        except Exception as error:
+            log.exception("trace: a batch could not be written")
+            self._stop(f"{type(error).__name__}: {error}")
+
+    async def _store(self, db: Database, batch: list[Item]) -> None:
         # Loaded with the file, off the loop.
         from claw_engine.storage.sqlite import DatabaseDamaged, put_aside
         from claw_engine.trace.writer import Writer
 
+        writer = self._writer = self._writer or Writer()
         try:
-            db = await self._opened()
-            writer = self._writer = self._writer or Writer()
             await db.run(lambda connection: writer.write(connection, batch))
         except DatabaseDamaged as error:
             log.error("trace: %s", error.sentence())
-            if self._db is not None:
-                await self._db.shut()
-                self._db = None
-            self._writer = None
-            try:
-                kept = await asyncio.to_thread(put_aside, self._path)
-            except OSError as failure:
-                self._stop(str(failure))
-                return
-            self._tell(
-                "trace-damaged", "warn", "The trace store was damaged; a new one was begun.",
-                text=f"The old file is kept as {kept}.",
-            )  # fmt: skip
-        except StateDiskError as error:
-            self._stop(error.title.rstrip("."))
-        except ClawError as error:
-            self._stop(error.title.rstrip("."))
-        except Exception as error:  # a fault of ours must not reach a run either
-            log.exception("trace: a batch could not be written")
-            self._stop(f"{type(error).__name__}: {error}")
+            await db.shut()
+            self._db = self._writer = None
+            kept = await asyncio.to_thread(put_aside, self._path)
+            self._tell_damaged(kept)
+
+    def _tell_damaged(self, kept: Path) -> None:
+        self._tell(
+            "trace-damaged", "warn", "The trace store was damaged; a new one was begun.",
+            text=f"The old file is kept as {kept}.",
+        )  # fmt: skip
 
     def _stop(self, why: str) -> None:
         if self.stopped is not None:

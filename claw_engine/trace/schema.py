@@ -10,6 +10,8 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
+from claw_engine.errors import ClawError
+
 if TYPE_CHECKING:
     import sqlite3
 
@@ -86,6 +88,16 @@ class NewerStore(Exception):
         super().__init__(f"the trace store has version {version}, this program knows {VERSION}")
 
 
+class StoreDamaged(ClawError):
+    """What is stored contradicts itself."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"The trace store is damaged: {what}.",
+            hint="Stop the engine and move trace/trace.db away: a new one is begun.",
+        )
+
+
 _PLAIN, _ZLIB = b"\0", b"\1"
 
 
@@ -99,12 +111,12 @@ def packed(data: bytes) -> bytes:
 
 
 def unpacked(blob: bytes) -> bytes:
-    """What was packed. Raises ValueError for what was not."""
+    """What was packed. Raises StoreDamaged."""
     if blob[:1] == _ZLIB:
         try:
             return zlib.decompress(blob[1:])
         except zlib.error as error:
-            raise ValueError(f"a blob of the trace store is damaged: {error}") from error
+            raise StoreDamaged(f"a blob cannot be unpacked: {error}") from error
     if blob[:1] != _PLAIN:
-        raise ValueError("a blob of the trace store is damaged")
+        raise StoreDamaged("a blob has no known form")
     return blob[1:]

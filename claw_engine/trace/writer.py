@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from claw_engine.protocol.trace import DELTA_OWNER, TraceEvent, TraceKind
 from claw_engine.trace.bodies import Bodies, plain
 from claw_engine.trace.noted import Begun, Ended, Item
-from claw_engine.trace.schema import packed
+from claw_engine.trace.schema import StoreDamaged, packed
 
 if TYPE_CHECKING:
     import sqlite3
@@ -220,6 +220,8 @@ class Writer:
         run.ended_ms = event.ts
         run.error = _text(error.get("title")) if isinstance(error, Mapping) else None
         run.answered_by = _text(event.data.get("answeredBy")) or run.answered_by
+        if not run.cause and run.status == "done":
+            run.cause = "command"  # a slash command is answered without a start
         left = [key for key in self._open if key[0] == run.n]
         if left:
             batch.cut.append((event.ts, run.n))
@@ -355,8 +357,12 @@ def dumped(value: object) -> bytes:
 
 
 def loaded(data: bytes) -> object:
-    """What was dumped. Raises ValueError."""
+    """What was dumped. Raises StoreDamaged."""
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:
+        pass
+    try:
         return json.loads(data)
+    except ValueError as error:
+        raise StoreDamaged(f"steps cannot be read: {error}") from error

@@ -362,6 +362,24 @@ async def test_what_breaks_while_it_is_open_begins_a_new_file(
     assert (tmp_path / "trace" / "trace.db.damaged-1").exists()
 
 
+async def test_a_python_without_sqlite_records_nothing_and_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing() -> None:
+        raise ImportError("No module named '_sqlite3'")
+
+    monkeypatch.setattr(recorder_module, "_load", nothing)
+    async with (
+        engine_on(tmp_path) as engine,
+        Operator(engine.local_client(strict=True)) as operator,
+    ):
+        await say(operator, "think: hello")
+        await operator.event("notice", lambda p: p["code"] == "trace-stopped")
+        assert (await operator.client.call("trace.list", {}))["enabled"] is False
+        await say(operator, "think: again")
+    assert not (tmp_path / "trace" / "trace.db").exists()
+
+
 async def test_a_changed_setting_begins_and_ends_the_recording(tmp_path: Path) -> None:
     async with (
         engine_on(tmp_path, config={"claw": {"trace": {"enabled": False}}}) as engine,

@@ -18,7 +18,7 @@ from claw_engine.trace.bodies import MIDDLE_MOST, numbers_of
 from claw_engine.trace.contents import BodyDiffers
 from claw_engine.trace.noted import overlap
 from claw_engine.trace.retention import Limits, sweep, used_bytes
-from claw_engine.trace.schema import VERSION, NewerStore, packed, prepare, unpacked
+from claw_engine.trace.schema import VERSION, NewerStore, StoreDamaged, packed, prepare, unpacked
 from claw_engine.trace.views import view
 from claw_engine.trace.writer import LEFT_OUT, OUTPUT_CHARS, dumped, loaded
 from tests.trace.rig import MAIN, Rig, encoded, piece
@@ -414,12 +414,12 @@ def test_packed(data: bytes) -> None:
 
 @pytest.mark.parametrize("blob", [b"", b"\2x", b"\1no zlib"])
 def test_what_was_not_packed(blob: bytes) -> None:
-    with pytest.raises(ValueError, match="damaged"):
+    with pytest.raises(StoreDamaged, match="damaged"):
         unpacked(blob)
 
 
 def test_a_damaged_list_is_told(rig: Rig) -> None:
-    with pytest.raises(ValueError, match="damaged"):
+    with pytest.raises(StoreDamaged, match="damaged"):
         numbers_of(packed(b"\0\0\0\0"), 2, 0, b"")
 
 
