@@ -114,3 +114,17 @@ def test_long_lists_end_with_how_many_more() -> None:
     assert "s19, and 20 more" in text and "t29, and 10 more" in text
     assert text.count("- and 10 more") == 4
     assert "Largest tool schemas:\n- t39: 39 chars (~10 tok)\n" in text
+
+
+async def test_what_the_session_shows_stands_in_the_last_line(bench: MakeBench) -> None:
+    model = ScriptedModel([says("1"), says("2")])
+    b = await bench(model)
+    await said(b, "hello")
+    await said(b, "/reasoning on")
+    await said(b, "and now?")
+    first, second = (request.system for request in model.requests)
+    assert first[-1].text.endswith("| thinking=off")
+    assert second[-1].text.endswith("| thinking=off | reasoning=on")
+    assert [a is b for a, b in zip(first, second, strict=True)] == [True] * (len(first) - 1) + [
+        False
+    ]
