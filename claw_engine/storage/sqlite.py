@@ -75,12 +75,15 @@ async def open_database(
     """Open or make `path`; `prepare` makes the tables, on a fresh file or an old one.
 
     A damaged file is put aside as `<name>.damaged-<n>` and a fresh one made. Raises NoSqlite,
-    StateDiskError.
+    StateDiskError. Cancelled, it closes again what the thread was opening.
     """
-    connection, kept = await asyncio.to_thread(_opened, path, prepare, driver or plain())
-    database = Database(connection, path, kept)
-    await database  # its thread is there; nothing that can fail is left to do
-    return database
+    opening = asyncio.ensure_future(_open(path, prepare, driver or plain()))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        with contextlib.suppress(Exception):  # there is nothing to close, and nobody to tell
+            await (await opening).shut()
+        raise
 
 
 def read_only(path: Path, driver: Driver | None = None) -> sqlite3.Connection:
@@ -137,6 +140,15 @@ def database_error(error: BaseException, path: Path) -> StateDiskError | None:
         _BUSY: "Another program keeps the file locked",
     }.get(code)
     return None if words is None else StateDiskError(f"{words}: {path} ({error}).", path=path)
+
+
+async def _open(
+    path: Path, prepare: Callable[[sqlite3.Connection], None], driver: Driver
+) -> Database:
+    connection, kept = await asyncio.to_thread(_opened, path, prepare, driver)
+    database = Database(connection, path, kept)
+    await database  # its thread is there; nothing that can fail is left to do
+    return database
 
 
 def _opened(

@@ -137,6 +137,8 @@ class Recorder:
         if not self.recording:
             return
         async with self._lock:
+            if self._closed:  # while this waited for the lock
+                return
             with contextlib.suppress(ClawError):
                 await self._opened()
         self._sweep_later(FIRST_SWEEP_S)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,24 @@ async def add(database: Database, word: str) -> None:
 async def words(database: Database) -> list[str]:
     rows = await database.run(lambda c: c.execute("SELECT word FROM words").fetchall())
     return [row[0] for row in rows]
+
+
+async def test_an_opening_that_is_given_up_leaves_nothing_open(tmp_path: Path) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(connection: sqlite3.Connection) -> None:
+        table(connection)
+        begun.set()
+        assert go_on.wait(20)
+
+    opening = asyncio.create_task(open_database(tmp_path / "t.db", slow))
+    await asyncio.to_thread(begun.wait, 20)
+    opening.cancel()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    # The last connection takes the write-ahead log with it.
+    assert {file.name for file in tmp_path.iterdir()} == {"t.db"}
 
 
 async def test_files_are_private_and_logged_ahead(tmp_path: Path) -> None:
