@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
 from claw_engine.messages import Usage
@@ -15,20 +16,23 @@ END = TraceKind.RUN_ENDED
 async def test_a_turn_after_an_interrupted_run_is_not_called_aborted_at_the_next_start(
     tmp_path: Path,
 ) -> None:
-    b = Bench(tmp_path, ScriptedModel([[asyncio.Event()]]))
-    await b.start()
-    await b.until(TraceKind.CALL_STARTED, await b.send("hangs", id_="cut"))
-    await b.sessions.close()
-    await b.journal.close()  # it "died"; the run stays open until somebody decides
+    dead = Bench(tmp_path / "state", ScriptedModel([[asyncio.Event()]]))
+    await dead.start()
+    await dead.until(TraceKind.CALL_STARTED, await dead.send("hangs", id_="cut"))
+    await dead.sessions.close()
+    await dead.journal.close()  # it "died"; the run stays open until somebody decides
+    root = tmp_path / "copy"
+    shutil.copytree(dead.state.root, root)
+    await dead.stop()
 
-    b = Bench(tmp_path, ScriptedModel([says("Better.")]))
+    b = Bench(root, ScriptedModel([says("Better.")]))
     await b.dispatcher.recover(await b.start())
     assert _aborted(b)
     await b.until(END, await b.send("again"))
     await b.stop()
 
     for _ in range(2):
-        b = Bench(tmp_path, ScriptedModel([]))
+        b = Bench(root, ScriptedModel([]))
         await b.dispatcher.recover(await b.start())
         assert [row["runId"] for row in b.dispatcher.resumes.rows()] == ["cut"]
         assert not _aborted(b)
