@@ -39,6 +39,7 @@ def meter_for(
         lambda: settings().budgets,
         lambda: timezone_of(settings()),
         session_id,
+        lambda code, title: board.tell(code, "warn", title),
     )
 
 

@@ -70,9 +70,10 @@ class Meter:
     def __init__(
         self, clock: Clock, ledger: Ledger, calibration: Calibration,
         settings: Callable[[], BudgetsSettings], timezone: Callable[[], str],
-        session_id: Callable[[str], str],
+        session_id: Callable[[str], str], tell: Notice = lambda code, title: None,
     ) -> None:  # fmt: skip
-        """`session_id` gives the id of a session's present life by its key, "" without one."""
+        """`session_id` gives the id of a session's present life by its key, "" without one; `tell`
+        puts a notice (code, title) before all operators."""
         self.clock = clock
         self.ledger = ledger
         self.calibration = calibration
@@ -80,6 +81,7 @@ class Meter:
             WeakValueDictionary()
         )
         self.session_id = session_id
+        self._tell = tell
         self._settings = settings
         self._timezone = timezone
         self._day: tuple[Day, Sums] | None = None
@@ -285,8 +287,10 @@ class Meter:
             return
         whose = "this session" if limit.scope == "session" else "today"
         reached = "is used up" if fresh[-1] >= 1 else f"is used to {fresh[-1]:.0%}"
-        notice("warn", f"The budget of {whose} {reached}: {standing.stands(more)} "
-                       f"({limit.setting}).")  # fmt: skip
+        text = f"The budget of {whose} {reached}: {standing.stands(more)} ({limit.setting})."
+        notice("warn", text)
+        if limit.scope == "day":  # whoever looks elsewhere should see it too
+            self._tell(f"budget-day-{limit.unit}", text)
 
     def _tell_unpriced(self, limit: Limit, caller: Caller, notice: Notice) -> None:
         key = (limit.scope, limit.unit, "unpriced", caller.model)

@@ -15,7 +15,7 @@ from claw_tui.widgets.ink import Ink
 
 LABEL = 6
 WHY_LINES = 3
-_LABELS = {"exec": "RUN", "read": "READ", "write": "WRITE", "edit": "EDIT", "budget": "SPEND"}
+_LABELS = {"exec": "RUN", "read": "READ", "write": "WRITE", "edit": "EDIT", "budget": "PAY"}
 
 
 def _labelled(label: str, rows: list[str], ink: Ink, pen: Style) -> list[Strip]:

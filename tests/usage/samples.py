@@ -38,6 +38,7 @@ class Desk:
         self.world = world or fake_world()
         self.troubles: list[str] = []
         self.told: list[str] = []
+        self.board: list[str] = []
         self.budgets = BudgetsSettings()
         self.timezone = "UTC"
         self.ledger = Ledger(self.world, root / "usage" / "usage.db", self.troubles.append)
@@ -45,6 +46,7 @@ class Desk:
         self.meter = Meter(
             self.world.clock, self.ledger, self.calibration, lambda: self.budgets,
             lambda: self.timezone, lambda key: key.rpartition(":")[2],
+            lambda code, title: self.board.append(code),
         )  # fmt: skip
 
     def limit(self, scope: str, **fields: object) -> None:

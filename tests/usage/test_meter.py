@@ -44,6 +44,7 @@ async def test_a_warning_is_told_once_a_share(desk: Desk) -> None:
     assert "to 50%" in desk.told[0]
     assert "to 80%" in desk.told[1]
     assert "used up" in desk.told[2]
+    assert desk.board == ["budget-day-tokens"] * 3
 
 
 async def test_one_leap_over_several_shares_is_one_warning(desk: Desk) -> None:
