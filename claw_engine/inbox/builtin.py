@@ -21,14 +21,12 @@ if TYPE_CHECKING:
     from claw_engine.usage.desk import UsageDesk
 
 
-def builtin_commands(deps: DispatchDeps, desk: Callable[[], UsageDesk] | None = None) -> Commands:
+def builtin_commands(deps: DispatchDeps, desk: Callable[[], UsageDesk]) -> Commands:
     """A registry with `/help`, `/status`, `/context` and `/usage`; more is registered at wiring."""
     commands = Commands()
 
     async def status(call: CommandCall) -> str:
         text = status_text(deps, call.session_key, channel_of(call.message))
-        if desk is None:
-            return text
         from claw_engine.inbox.usage_command import standing
 
         budgets = await standing(deps, desk(), call.session_key)
@@ -42,7 +40,7 @@ def builtin_commands(deps: DispatchDeps, desk: Callable[[], UsageDesk] | None = 
     async def usage(call: CommandCall) -> str:
         from claw_engine.inbox.usage_command import answer
 
-        return await answer(deps, desk(), call) if desk is not None else "Nothing is counted."
+        return await answer(deps, desk(), call)
 
     commands.register(Command("/usage", "what answers cost: off, tokens, full, cost", usage))
     commands.register(Command("/context", "what the model is told: list, detail, json", context))

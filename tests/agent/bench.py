@@ -240,7 +240,7 @@ class Bench:
             approvals=self.broker,
             settings=lambda: self.settings,
         )
-        commands = builtin_commands(deps)
+        commands = builtin_commands(deps, self.meter.desk)
         self.dispatcher = Dispatcher(deps, commands)
         reset = stopping_reset(self.dispatcher.clear, self._reset)
         SessionCommands(deps, reset, named).register(commands)

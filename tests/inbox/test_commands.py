@@ -215,5 +215,5 @@ async def test_help_lists_them_all(bench: MakeBench) -> None:
     names = [line.split(":")[0] for line in (await answer(b, "/help")).splitlines()]
     assert names == sorted(
         ["/help", "/status", "/stop", "/new", "/reset", "/queue", "/think", "/reasoning",
-         "/verbose", "/context", "/elevated", "/model", "/whoami"]
+         "/verbose", "/context", "/usage", "/elevated", "/model", "/whoami"]
     )  # fmt: skip
