@@ -281,7 +281,7 @@ class Rooms:
                 log.warning("workspace of %s is not ready: %s", agent, error)
         with contextlib.suppress(ModelConfigError):  # the status says what is wrong with it
             await self.models.warm_up(self.models.resolve(self.settings()))
-        await self.meter.calibration.load()
+        await self.meter.open()
         self._tell_doubts()
         for agent, why in (await self.box_desk.doubts()).items():
             self._board.tell(

@@ -58,13 +58,14 @@ class Books:
         """What this run has spent so far."""
 
     @classmethod
-    def of(
+    async def of(
         cls, meter: Meter | None, ref: ModelRef, run: Run, broker: Broker, parking: Parking,
         steps: Steps,
     ) -> Books | None:  # fmt: skip
         """The accounts of a run; a rehearsal has none: it costs nobody anything."""
         if meter is None or not ref.is_ai:
             return None
+        await meter.open()
         session_id = meter.session_id(run.session_key)
         caller = Caller(run.session_key, session_id, run.agent_id, run.id, ref.name, ref.cost)
         return cls(meter, caller, broker, parking, steps)

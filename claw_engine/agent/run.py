@@ -275,7 +275,7 @@ class Execution:
         parking = Parking(self._place, steps, stopwatch, claim)
         from claw_engine.agent.books import Books  # with the first run, not with a start
 
-        books = self.books = Books.of(deps.meter, ref, run, deps.approvals, parking, steps)
+        books = self.books = await Books.of(deps.meter, ref, run, deps.approvals, parking, steps)
         model, clock = deps.models.model(ref), self._clock
         asker = Asker(model, steps, clock, runtime.book, run, deps.tracer, books)
         rules = loop_rules(settings, run.agent_id)

@@ -36,6 +36,8 @@ class Calibration:
         self._path = path
         self._samples: dict[str, deque[float]] = {}
         self._ratios: dict[str, float] = {}
+        self.loaded = False
+        """Whether what earlier engines learnt is here."""
 
     def ratio(self, model: str) -> float:
         """By what an estimate for this model is multiplied; 1.0 until it was measured."""
@@ -67,6 +69,7 @@ class Calibration:
     async def load(self) -> None:
         """Read what an earlier engine learnt. Never raises: a damaged file is learnt anew."""
         kept = await self._world.disk.run(self._read)
+        self.loaded = True
         for model, samples in kept.items():
             known = [value for value in samples[-SAMPLES:] if LEAST <= value <= MOST]
             if known and model not in self._samples:

@@ -106,6 +106,11 @@ class Meter:
 
         return UsageDesk(self)
 
+    async def open(self) -> None:
+        """Have what earlier engines learnt about estimates. Never raises; a file once."""
+        if not self.calibration.loaded:
+            await self.calibration.load()
+
     # ── estimates ───────────────────────────────────────────────────────────────────────────
 
     def ratio(self, model: str) -> float:
