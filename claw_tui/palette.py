@@ -13,7 +13,8 @@ from textual.timer import Timer
 from textual.widgets import Input
 
 from claw_tui.actions import Actions
-from claw_tui.keymap import KEYS, VIEWS
+from claw_tui.keymap import VIEWS
+from claw_tui.keytable import KEYS
 from claw_tui.store.cmdline import VERBS
 from claw_tui.store.sanitize import line
 from claw_tui.store.sessions import short_key

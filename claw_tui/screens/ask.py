@@ -243,13 +243,13 @@ class GreyPage(Page):
 
     def on_mount(self) -> None:
         ink = host(self).ink
-        _, name, words = next(item for item in VIEWS if item[0] == self.view)
-        words = words or GREY[self.view]
+        number = self.view if self.view.isdigit() else ":"
+        name, words = GREY.get(self.view) or next(v[1:] for v in VIEWS if v[0] == self.view)
         sentence = f"{words[0].upper()}{words[1:]}."
         self.query_one("#grey", Lines).show(
             [
                 spans([]),
-                spans([(f"  {self.view} ", ink("faint")), (name, ink("muted", "b"))]),
+                spans([(f"  {number} ", ink("faint")), (name, ink("muted", "b"))]),
                 spans([]),
                 *(spans([(f"    {t}", ink("faint"))]) for t in wrap(sentence, 68)),
                 spans([]),

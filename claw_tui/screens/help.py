@@ -10,7 +10,8 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.strip import Strip
 
-from claw_tui.keymap import KEYS, VIEWS
+from claw_tui.keymap import VIEWS
+from claw_tui.keytable import KEYS
 from claw_tui.store.cmdline import VERBS
 from claw_tui.store.sanitize import line
 from claw_tui.widgets.cells import spans, wrap

@@ -19,7 +19,7 @@ from claw_tui.widgets.cells import Span, clip, spans, wrap
 from claw_tui.widgets.host import host
 from claw_tui.widgets.ink import Ink
 from claw_tui.widgets.promptpaint import cost_words
-from claw_tui.widgets.rowlist import Row
+from claw_tui.widgets.rowlist import Row, RowList
 
 PAGE = 50
 SIGNS = {
@@ -105,6 +105,10 @@ class RunsPage(ListPage):
         if not flag(found, "enabled", True):
             self.empty = "runs are not recorded: claw config set claw.trace.enabled true"
         self.show()
+
+    def show(self) -> None:
+        self.query_one(RowList).empty = self.empty
+        super().show()
 
     def rows(self) -> Sequence[Row]:
         ink = host(self).ink

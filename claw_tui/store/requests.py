@@ -298,8 +298,10 @@ def comparison_from(raw: Json) -> Comparison:
         if a is None and b is None:
             continue
         lines = tuple((text(one, "op", " "), text(one, "text")) for one in objs(row.get("lines")))
-        one, two = (None if side is None else part_from(side) for side in (a, b))
-        pairs.append(Pair(text(row, "state"), one, two, lines))
+        state, two = text(row, "state"), None if b is None else part_from(b)
+        # Most pairs are equal ones: they are read once.
+        one = two if state == "same" and b is not None else None if a is None else part_from(a)
+        pairs.append(Pair(state, one, two, lines))
     return Comparison(
         call_from(raw.get("a")),
         call_from(raw.get("b")),

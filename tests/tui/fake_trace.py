@@ -148,7 +148,8 @@ class FakeTrace:
         calls = [call for call in self.calls if call.run == run]
         if not calls:
             raise unknown(f"No run {run} is in the trace.")
-        return {"run": self._run_row(run), "calls": [call.row() for call in calls], "tools": [],
+        row = {**self._run_row(run), "endedMs": NOW + 64_000}
+        return {"run": row, "calls": [call.row() for call in calls], "tools": [],
                 "events": run_events(run)}  # fmt: skip
 
     def listed(self, params: Json) -> Json:
