@@ -295,7 +295,7 @@ class Recorder:
         self._spawn(work())
 
     async def _sweep(self) -> None:
-        """Throw away what is too old or too much, in slices; under the lock."""
+        """Throw away what is too old or too much; under the lock."""
         if self._db is None or not self.recording:
             return
         from claw_engine.trace.retention import DAY_MS, Limits, sweep  # once an hour
@@ -304,17 +304,15 @@ class Recorder:
         limits = Limits(
             self._world.clock.now_ms() - settings.max_age_days * DAY_MS, settings.max_mb * 1_000_000
         )
-        gone = 0
         try:
-            while (swept := await self._db.run(lambda db: sweep(db, limits))).runs:
-                gone += swept.runs
-                # What the writer remembers may have gone with them.
-                if self._writer is not None:
-                    self._writer.forget()
+            swept = await self._db.run(lambda db: sweep(db, limits))
         except StateDiskError as error:
             self._stop(error.title.rstrip("."))
-        if gone:
-            log.info("trace: %d runs thrown away by age or size", gone)
+            return
+        if swept.runs:
+            if self._writer is not None:
+                self._writer.forget()  # what it remembers may have gone with them
+            log.info("trace: %d runs thrown away, %d bytes", swept.runs, swept.bytes)
 
 
 def _load() -> None:

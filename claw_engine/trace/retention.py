@@ -1,4 +1,4 @@
-"""What is too old goes, and above a size the oldest goes first. Runs go whole, in slices.
+"""What is too old goes, and above a size the oldest goes first. Runs go whole.
 
 Texts and pieces are shared between runs: they go when no body that is left uses them.
 """
@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from claw_engine.storage.sqlite import transaction
 from claw_engine.trace.bodies import used_numbers
 
 if TYPE_CHECKING:
     import sqlite3
 
 DAY_MS = 24 * 3600 * 1000
-RUNS_A_SLICE = 200
+RUNS_AT_ONCE = 200
+"""Runs that one transaction deletes: the log grows by it."""
 KEPT_SHARE = 0.9
 """Of the size limit: what is left after a sweep by size, so that it need not happen every time."""
 
@@ -28,40 +30,43 @@ class Limits(Struct, frozen=True):
 
 
 class Swept(Struct, frozen=True):
-    """What one slice threw away; `runs` 0: nothing is left to do."""
+    """What was thrown away."""
 
     runs: int = 0
     bytes: int = 0
 
 
 def sweep(db: sqlite3.Connection, limits: Limits) -> Swept:
-    """One slice. Runs that go on are kept. Blocking."""
-    before = used_bytes(db)
+    """Throw away what is beyond the limits; runs that go on are kept. Blocking."""
+    before, gone = used_bytes(db), 0
+    while numbers := _beyond(db, limits):
+        for start in range(0, len(numbers), RUNS_AT_ONCE):
+            _delete(db, numbers[start : start + RUNS_AT_ONCE])
+        # Once for all of them: it looks at everything that is left.
+        _collect(db)
+        gone += len(numbers)
+    if gone:
+        db.execute("PRAGMA incremental_vacuum").fetchall()
+    return Swept(gone, max(0, before - used_bytes(db)))
+
+
+def _beyond(db: sqlite3.Connection, limits: Limits) -> list[tuple[int]]:
+    """Numbers of runs that are too old; without such ones, of as many as are too much."""
     old = db.execute(
-        "SELECT n FROM runs WHERE started_ms < ? AND status != 'running' ORDER BY n LIMIT ?",
-        (limits.oldest_ms, RUNS_A_SLICE),
+        "SELECT n FROM runs WHERE started_ms < ? AND status != 'running'", (limits.oldest_ms,)
     ).fetchall()
-    if not old and before > limits.most_bytes:
-        count = db.execute("SELECT count(*) FROM runs").fetchone()[0]
-        # About as many as the size needs: every slice costs a look at what is left.
-        too_much = 1 - KEPT_SHARE * limits.most_bytes / before
-        many = max(1, min(RUNS_A_SLICE, int(count * too_much)))
-        old = db.execute(
-            "SELECT n FROM runs WHERE status != 'running' ORDER BY started_ms, n LIMIT ?", (many,)
-        ).fetchall()
-    if not old:
-        return Swept()
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        db.executemany("DELETE FROM runs WHERE n = ?", old)
-        _unused(db)
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
-    db.execute("PRAGMA incremental_vacuum").fetchall()
-    return Swept(len(old), max(0, before - used_bytes(db)))
+    size = used_bytes(db)
+    if old or size <= limits.most_bytes:
+        return old
+    count = db.execute("SELECT count(*) FROM runs").fetchone()[0]
+    many = max(1, int(count * (1 - KEPT_SHARE * limits.most_bytes / size)))
+    return db.execute(
+        "SELECT n FROM runs WHERE status != 'running' ORDER BY started_ms, n LIMIT ?", (many,)
+    ).fetchall()
+
+
+def _delete(db: sqlite3.Connection, numbers: list[tuple[int]]) -> None:
+    transaction(db, lambda db: db.executemany("DELETE FROM runs WHERE n = ?", numbers))
 
 
 def used_bytes(db: sqlite3.Connection) -> int:
@@ -73,7 +78,12 @@ def used_bytes(db: sqlite3.Connection) -> int:
     return int((pages - free) * size)
 
 
-def _unused(db: sqlite3.Connection) -> None:
+def _collect(db: sqlite3.Connection) -> None:
+    """What no body uses any more goes too."""
+    transaction(db, _delete_unused)
+
+
+def _delete_unused(db: sqlite3.Connection) -> None:
     db.execute("DELETE FROM lists WHERE n NOT IN (SELECT list FROM calls)")
     lists = db.execute(
         "SELECT l.pieces, max(c.prefix), max(c.suffix) FROM calls c JOIN lists l ON l.n = c.list"

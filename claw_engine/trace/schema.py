@@ -30,7 +30,7 @@ CREATE TABLE IF NOT EXISTS runs (
   parked_since INTEGER, tools INTEGER NOT NULL DEFAULT 0, life INTEGER NOT NULL DEFAULT 1,
   error TEXT);
 CREATE INDEX IF NOT EXISTS runs_started ON runs (started_ms);
-CREATE INDEX IF NOT EXISTS runs_session ON runs (session_key, started_ms);
+CREATE INDEX IF NOT EXISTS runs_of_session ON runs (session_key, n);
 CREATE INDEX IF NOT EXISTS runs_open ON runs (n) WHERE status = 'running';
 CREATE TABLE IF NOT EXISTS calls (
   n INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs (n) ON DELETE CASCADE,
