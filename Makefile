@@ -7,8 +7,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STATE ?= ./.state
 JOBS ?= 2
-# Not beside others: they start processes with fixed run ids, or wait for frames in real time.
-ALONE := tests/tools tests/e2e tests/tui/terminal tests/test_stop.py tests/sandbox
+# Not beside others: they wait for frames in real time, or fill the machine's process table.
+ALONE := tests/e2e tests/tui/terminal tests/test_stop.py tests/sandbox
 
 .DEFAULT_GOAL := help
 .PHONY: help run test soak check format lint types contracts bench wheel clean newer

@@ -9,7 +9,7 @@ import pytest
 
 from bench.approvals.races import SWAPS, Swap, race
 
-RACES = int(os.environ.get("APPROVALS_RACES", "20"))
+RACES = int(os.environ.get("APPROVALS_RACES", "10"))
 SLICE = ("script replaced", "binary replaced", "symlink", "cwd", "PATH entry", "env")
 
 
