@@ -43,7 +43,7 @@ class TraceDesk:
         self._recorder = recorder
         self._worker = worker
         self._redactor = redactor
-        self._texts: OrderedDict[tuple[int, int], tuple[Redactor, str, bool]] = OrderedDict()
+        self._texts: OrderedDict[tuple[bytes, bool], tuple[Redactor, str, bool]] = OrderedDict()
 
     async def runs(self, session_key: str | None, limit: int, before: int | None) -> Json:
         """`trace.list`."""
@@ -189,7 +189,7 @@ class TraceDesk:
 
     async def _shown(self, part: StoredPart, raw: str, redactor: Redactor) -> tuple[str, bool]:
         """The text without secrets, kept for the next page of it."""
-        key = (part.blob, int(part.raw))
+        key = (part.hash, part.raw)
         kept = self._texts.pop(key, None)
         if kept is None or kept[0] is not redactor:
             if len(raw) > FAR_CHARS:

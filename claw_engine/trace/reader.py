@@ -30,6 +30,7 @@ class Found(Struct, frozen=True):
     record: CallRecord
 
 
+_KINDS = frozenset(kind.value for kind in TraceKind)
 Row = tuple[Any, ...]
 """As SQLite gives it; the tables say what is in it."""
 
@@ -192,6 +193,8 @@ def events(db: sqlite3.Connection, n: int, row: RunRow) -> list[TraceEvent]:
         stored = loaded(unpacked(data))
         assert isinstance(stored, list)
         for seq, ts, kind, said in stored:
+            if kind not in _KINDS:
+                continue  # of a later version of this program
             last = out[-1] if out else None
             event = TraceEvent(row.id, row.session_key, seq, ts, TraceKind(kind), said)
             key = event.merge_key()
