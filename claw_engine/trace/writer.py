@@ -146,7 +146,8 @@ class Writer:
             for item in items:
                 match item:
                     case TraceEvent():
-                        self._event(db, batch, item)
+                        if not self._goes_on(batch, item):
+                            self._event(db, batch, item)
                     case Begun():
                         self._begun(db, batch, item)
                     case Ended():
@@ -185,6 +186,25 @@ class Writer:
             self._runs[run_id] = run
         batch.runs[run.n] = run
         return run
+
+    def _goes_on(self, batch: _Batch, event: TraceEvent) -> bool:
+        """Whether it only adds words to the step before it: nine steps of ten."""
+        if event.kind is not TraceKind.TEXT and event.kind is not TraceKind.REASONING:
+            return False
+        run = self._runs.get(event.run_id)
+        steps = batch.steps.get(run.n) if run is not None else None
+        if not steps:
+            return False
+        step = steps[-1]
+        if (
+            step.deltas is None
+            or step.last.kind is not event.kind
+            or step.last.data.get("callId") != event.data.get("callId")
+        ):
+            return False
+        step.last = event
+        step.deltas.append(str(event.data.get("delta", "")))
+        return True
 
     def _event(self, db: sqlite3.Connection, batch: _Batch, event: TraceEvent) -> None:
         """Note what a step says about its run, and the step itself."""
