@@ -26,6 +26,8 @@ EDITORS = ("nano", "vim", "vi")
 """What is looked for when the environment names no editor."""
 BYTES_PER_TOKEN = 4.0
 """For a part whose tokens are not known."""
+GO_ON_SECONDS = (0.1, 0.5, 2.0)
+"""When an editor that was stopped is let go on."""
 
 Editor = Callable[["ClawApp", Path], Awaitable[None]]
 
@@ -54,9 +56,10 @@ async def in_terminal(app: ClawApp, path: Path) -> None:
     if isinstance(driver, ClawDriver):
         await driver.end_input()
     app.away = True
+    editor = _Editor(command)
     try:
-        with _without_interrupts(), app.suspend(), app.batch_update():
-            code = await _run(command)
+        with editor.signals(), app.suspend(), app.batch_update():
+            code = await editor.run()
     except SuspendNotSupported as error:
         raise EditFailed("This terminal cannot be handed to an editor.") from error
     finally:
@@ -67,26 +70,52 @@ async def in_terminal(app: ClawApp, path: Path) -> None:
         raise EditFailed(f"{command[0]} ended with {code}.", hint="The file may be as it was.")
 
 
-async def _run(command: Sequence[str]) -> int:
-    try:
-        process = await asyncio.create_subprocess_exec(*command)
-    except OSError as error:
-        raise EditFailed(f"{command[0]} cannot be started: {error.strerror}.",
-                         hint="EDITOR and VISUAL say which editor is used.") from error  # fmt: skip
-    return await process.wait()
+class _Editor:
+    """The editor's process, which shares the terminal's keys with us while it runs."""
 
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = command
+        self._pid: int | None = None
+        self._loop = asyncio.get_running_loop()
 
-@contextlib.contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """ctrl+c in an editor that leaves it to the terminal reaches us, too: it is not for us.
+    async def run(self) -> int:
+        try:
+            process = await asyncio.create_subprocess_exec(*self._command)
+        except OSError as error:
+            raise EditFailed(
+                f"{self._command[0]} cannot be started: {error.strerror}.",
+                hint="EDITOR and VISUAL say which editor is used.",
+            ) from error
+        self._pid = process.pid
+        try:
+            return await process.wait()
+        finally:
+            self._pid = None
 
-    A handler, not SIG_IGN: the editor would inherit that.
-    """
-    before = signal.signal(signal.SIGINT, lambda number, frame: None)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    @contextlib.contextmanager
+    def signals(self) -> Iterator[None]:
+        """ctrl+c and ctrl+z reach us, too, when an editor leaves them to the terminal. Neither is
+        for us: stopped, an engine in this process would stand still, and so would the editor,
+        with no shell in front that could let it go on.
+
+        Handlers, not SIG_IGN: the editor would inherit that.
+        """
+        wanted = {signal.SIGINT: lambda number, frame: None, signal.SIGTSTP: self._go_on}
+        before = {number: signal.signal(number, act) for number, act in wanted.items()}
+        try:
+            yield
+        finally:
+            for number, act in before.items():
+                signal.signal(number, act)
+
+    def _go_on(self, number: int, frame: object) -> None:
+        for wait in GO_ON_SECONDS:  # it may not have stopped yet
+            self._loop.call_soon_threadsafe(self._loop.call_later, wait, self._continue)
+
+    def _continue(self) -> None:
+        if self._pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGCONT)
 
 
 async def edit_part(app: ClawApp, part: PartInfo, editor: Editor = in_terminal) -> str:
@@ -108,10 +137,14 @@ def difference(part: PartInfo, before: str, after: str) -> str:
     name = part.name or part.source
     if before == after:
         return f"{name} is as it was"
-    per_token = part.bytes / part.tokens if part.tokens and part.bytes else BYTES_PER_TOKEN
-    more = len(after.encode()) - len(before.encode())
     chars = len(after) - len(before)
-    tokens = round(more / per_token)
+    if part.kind == "skill":
+        return f"{name}: {chars:+,} characters; its name and description are in the next run"
+    was = len(before.encode())
+    if was > part.bytes:
+        return f"{name}: {chars:+,} characters, of a file that is only sent in part"
+    per_token = part.bytes / part.tokens if part.tokens and part.bytes else BYTES_PER_TOKEN
+    tokens = round((len(after.encode()) - was) / per_token)
     return f"{name}: {chars:+,} characters, about {tokens:+,} tokens in the next run"
 
 

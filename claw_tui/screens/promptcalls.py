@@ -44,6 +44,8 @@ class PromptCalls(Page):
         self.loaded = False
         self.problem: tuple[str, str] | None = None
         self.recording = True
+        self._looked = False
+        """Whether it is known that calls are recorded."""
         self.over = bool(call_id)
         """Whether it was opened over another page, for one call of it."""
         self.following = not call_id
@@ -135,7 +137,7 @@ class PromptCalls(Page):
             await self._nothing(error, call_id)
             return
         self._take(request)
-        if not call_id and self.note == "":
+        if not call_id and not self._looked:
             await self._look_whether_recording()
 
     def _take(self, request: Request) -> None:
@@ -162,7 +164,7 @@ class PromptCalls(Page):
 
     async def _look_whether_recording(self) -> None:
         listed = await self._ask("trace.list", {"sessionKey": self.session, "limit": 1})
-        self.recording = flag(listed, "enabled", True)
+        self.recording = self._looked = flag(listed, "enabled", True)
         if not self.recording and self.request is not None:
             self.note = "recording is off (claw.trace.enabled): this is the last that was recorded"
             self.show()

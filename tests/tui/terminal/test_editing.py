@@ -60,6 +60,8 @@ def test_an_editor_gets_the_terminal_and_gives_it_back(tmp_path: Path) -> None:
         seen = len(terminal.raw)
         terminal.send("e")
         terminal.wait_for(lambda _screen: b"EDITING AGENTS.md" in terminal.raw[seen:], 20)
+        terminal.send("\x1a")  # nobody is there who could let a stopped one go on
+        assert status(state, env)["pid"] == terminal.process.pid, "nor does the engine stop"
         terminal.send("Count twice what is deleted.\r")
         terminal.wait_for("+29 characters, about", 20)
         assert (state / "workspace/AGENTS.md").read_text().endswith("what is deleted.\n")
