@@ -185,7 +185,8 @@ def part_row(request: Request, place: int, width: int, ink: Ink, *, redacted: bo
     ]
     about = _about(part)
     if about and wide:
-        left.append((f"  {clip_left(about, max(8, width - room - 52))}", ink("faint")))
+        space = width - room - 34 - cell_len(part.name or part.source)
+        left.append((f"  {clip_left(about, max(8, space))}", ink("faint")))
     right: list[Span] = [
         (f"{size(part.bytes):>9}", ink("faint")),
         (f"{count(part.tokens):>7}", ink("text")),
