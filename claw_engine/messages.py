@@ -50,13 +50,18 @@ Block: TypeAlias = TextBlock | ThinkingBlock | ToolCallBlock | ImageBlock | Othe
 
 
 class Usage(Struct, frozen=True):
-    """Tokens of one model call, as the provider counted them."""
+    """Tokens of one model call, as the provider counted them.
+
+    `cost` is money by the names of the transcript (`total` among them), None where a price is not
+    known.
+    """
 
     input: int = 0
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
     total: int = 0
+    cost: Mapping[str, float] | None = None
 
     def to_json(self) -> Json:
         """The five counters with the protocol's names (no cost)."""
@@ -176,13 +181,14 @@ def message_to_json(message: Message) -> Json:
                 **message.extra,
             }
         case AssistantMessage():
+            cost = dict(message.usage.cost or _ZERO_COST)
             out: Json = {
                 "role": "assistant",
                 "content": content,
                 "api": message.api,
                 "provider": message.provider,
                 "model": message.model,
-                "usage": {**message.usage.to_json(), "cost": dict(_ZERO_COST)},
+                "usage": {**message.usage.to_json(), "cost": cost},
                 "stopReason": message.stop_reason,
                 "timestamp": message.timestamp,
             }
@@ -250,6 +256,7 @@ def usage_from_json(raw: object) -> Usage:
         _int(raw.get("cacheRead")),
         _int(raw.get("cacheWrite")),
         _int(raw.get("totalTokens", raw.get("total"))),
+        _cost(raw.get("cost")),
     )
 
 
@@ -267,6 +274,18 @@ _RESULT_KEYS = _USER_KEYS | {"toolCallId", "toolName", "isError", "details"}
 
 def _rest(raw: Mapping[str, object], known: frozenset[str]) -> Json:
     return {key: value for key, value in raw.items() if key not in known}
+
+
+def _cost(raw: object) -> Mapping[str, float] | None:
+    """A known cost; all zeros are what is written where none is known."""
+    if not isinstance(raw, dict):
+        return None
+    known = {
+        name: float(raw[name])
+        for name in _ZERO_COST
+        if isinstance(raw.get(name), int | float) and not isinstance(raw[name], bool)
+    }
+    return known if any(known.values()) else None
 
 
 def _int(value: object) -> int:

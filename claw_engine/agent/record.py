@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from datetime import datetime, tzinfo
 from functools import lru_cache
 
+from msgspec.structs import replace
+
 from claw_engine.agent.context.hygiene import turn_of
 from claw_engine.agent.ports import Conversation
 from claw_engine.agent.prompt.facts import INBOUND_FIELD
@@ -119,6 +121,10 @@ class Recorder:
         OpenClaw has one text for both: a line for each.
         """
         ref = self.ref
+        if usage is not None and ref is not None and ref.cost is not None:
+            from claw_engine.usage.price import costs_of  # with the first answer
+
+            usage = replace(usage, cost=costs_of(usage, ref.cost))
         return AssistantMessage(
             content,
             ref.api if ref else "",

@@ -9,6 +9,11 @@ from claw_engine.messages import Usage
 PER = 1_000_000
 """Prices are per million tokens, as OpenClaw has them."""
 KINDS = ("input", "output", "cache_read", "cache_write")
+NAMES = (
+    ("input", "input"), ("output", "output"), ("cache_read", "cacheRead"),
+    ("cache_write", "cacheWrite"),
+)  # fmt: skip
+"""Our name of each kind, and the transcript's."""
 
 
 def cost_of(usage: Usage, prices: Mapping[str, float] | None) -> float | None:
@@ -27,6 +32,15 @@ def cost_of(usage: Usage, prices: Mapping[str, float] | None) -> float | None:
                 return None
             total += tokens * price / PER
     return total
+
+
+def costs_of(usage: Usage, prices: Mapping[str, float] | None) -> dict[str, float] | None:
+    """Money by the transcript's names, `total` among them; None as for `cost_of`."""
+    total = cost_of(usage, prices)
+    if total is None or prices is None:
+        return None
+    parts = {name: getattr(usage, kind) * prices.get(kind, 0.0) / PER for kind, name in NAMES}
+    return {**parts, "total": total}
 
 
 def at_least(tokens: int, prices: Mapping[str, float] | None) -> float | None:

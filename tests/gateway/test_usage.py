@@ -15,7 +15,7 @@ from claw_engine.client.base import ClientError
 from claw_engine.engine import Engine
 from tests.cli.test_listing_verbs import Claw
 from tests.cli.test_listing_verbs import claw as claw
-from tests.support.engines import Operator, engine_on
+from tests.support.engines import Operator, engine_on, transcript_of
 from tests.support.fake_openai import FakeOpenAI
 from tests.support.fit_tokens import texts
 from tests.support.tokenizer import counting, prompt_tokens
@@ -85,7 +85,7 @@ async def test_the_next_estimates_are_drawn_to_the_count(
 
 
 async def test_the_methods_agree_with_the_provider_and_each_other(
-    operator: Operator, server: FakeOpenAI
+    operator: Operator, server: FakeOpenAI, tmp_path: Path
 ) -> None:
     for key in ("main", "main", "work"):
         await ask(operator, "hello", key)
@@ -121,6 +121,9 @@ async def test_the_methods_agree_with_the_provider_and_each_other(
     course = await call("sessions.usage.timeseries", {"key": "main"})
     assert [p["input"] for p in course["points"]] == counts[:2]
     assert course["points"][-1]["cumulativeTokens"] == sum(counts[:2]) + 12
+    stored = [line["message"] for line in transcript_of(tmp_path) if "message" in line]
+    told = [m["usage"]["cost"]["total"] for m in stored if m["role"] == "assistant"]
+    assert told == pytest.approx([(3 * count + 15 * 6) / 1e6 for count in counts[:2]])
     logs = await call("sessions.usage.logs", {"key": "main", "limit": 2})
     assert [(row["role"], row.get("tokens")) for row in logs["logs"]] == [
         ("user", None), ("assistant", counts[1] + 6),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from claw_engine.config.sections.models import Cost
 from claw_engine.messages import Usage
 from claw_engine.shapes import read
-from claw_engine.usage.price import KINDS, at_least, cost_of
+from claw_engine.usage.price import KINDS, at_least, cost_of, costs_of
 from tests.usage.samples import PRICES
 
 
@@ -54,6 +54,15 @@ def test_only_prices_that_were_given_are_known(
     written: dict[str, float], known: dict[str, float]
 ) -> None:
     assert read(Cost, written).prices() == known
+
+
+def test_costs_by_the_transcripts_names() -> None:
+    found = costs_of(Usage(100, 50, 1000, 10), PRICES)
+    assert found == pytest.approx({
+        "input": 300e-6, "output": 750e-6, "cacheRead": 300e-6, "cacheWrite": 37.5e-6,
+        "total": 1387.5e-6,
+    })  # fmt: skip
+    assert costs_of(Usage(100, 50), {"input": 3.0}) is None
 
 
 def test_the_least_a_call_costs_is_its_input() -> None:

@@ -155,4 +155,7 @@ def _log(message: Mapping[str, object]) -> dict[str, object]:
     usage = message.get("usage")
     if isinstance(usage, dict) and usage.get("totalTokens"):
         out["tokens"] = usage["totalTokens"]
+        cost = usage.get("cost")
+        if isinstance(cost, dict) and cost.get("total"):
+            out["cost"] = cost["total"]
     return out
