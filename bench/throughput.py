@@ -1,7 +1,8 @@
 """Many turns: turns a second over many sessions, memory over thousands, one huge transcript.
 
     python -m bench.throughput             sessions × turns, both durabilities
-    python -m bench.throughput memory      resident growth over 10,000 turns
+    python -m bench.throughput memory      resident growth over 10,000 turns, in 100 sessions and in
+                                           1,000: these are entries of the list, which stays in memory
     python -m bench.throughput huge        a turn in a 50 MB transcript against one in an empty one,
                                            and without a summary against a talk of one window
 
@@ -62,8 +63,8 @@ async def rate(durability: str) -> float:
     return SESSIONS * TURNS / elapsed
 
 
-async def memory() -> list[float]:
-    """Resident MB after each 1,000 turns; each session has ten turns. The client reads what it is
+async def memory(sessions: int) -> list[float]:
+    """Resident MB after each 1,000 turns, the sessions in turn. The client reads what it is
     told, as every client does: what it leaves unread waits for it, up to 8 MB."""
     series: list[float] = []
     with tempfile.TemporaryDirectory() as state:
@@ -72,7 +73,7 @@ async def memory() -> list[float]:
             await client.connect()
             reader = asyncio.create_task(_read(client))
             for number in range(1, MANY + 1):
-                await turn(client, f"s{(number - 1) // 10}", f"t{number}")
+                await turn(client, f"s{number % sessions}", f"t{number}")
                 if number % 1000 == 0:
                     gc.collect()
                     series.append(resident_mb(os.getpid()))
@@ -148,9 +149,14 @@ def main() -> None:
         for durability in ("process", "power"):
             print(f"{asyncio.run(rate(durability)):7.1f} turns/s, {durability}  [{load()}]")
     elif what == "memory":
-        series = asyncio.run(memory())
-        print(f"{series[0]:.1f} MB after 1,000 turns, {series[-1]:.1f} MB after {MANY:,}", end="")
-        print(f"; MB after each 1,000: {' '.join(f'{mb:.1f}' for mb in series)}  [{load()}]")
+        for sessions in (int(n) for n in sys.argv[2:] or ("100", "1000")):
+            series = asyncio.run(memory(sessions))
+            each = " ".join(f"{mb:.1f}" for mb in series)
+            print(
+                f"{sessions} sessions: {series[0]:.1f} MB after 1,000 turns, {series[-1]:.1f} MB "
+                f"after {MANY:,}; after each 1,000: {each}  [{load()}]",
+                flush=True,
+            )
     else:
         small, large = asyncio.run(huge(("empty", "huge"), (0, HUGE_MB), summary=True))
         print(f"{small:.2f} ms CPU in an empty session, {large:.2f} ms in {HUGE_MB} MB  [{load()}]")
