@@ -2,7 +2,7 @@
 
     python -m bench.throughput             sessions × turns, both durabilities
     python -m bench.throughput memory      resident growth over 10,000 turns, in 100 sessions and in
-                                           1,000: these are entries of the list, which stays in memory
+                                           1,000: the list of sessions stays in memory
     python -m bench.throughput huge        a turn in a 50 MB transcript against one in an empty one,
                                            and without a summary against a talk of one window
 

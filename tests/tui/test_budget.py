@@ -1,38 +1,32 @@
-"""The painting budget, in CPU time of this process where wall time is noise."""
+"""Floods of tokens and long histories: nothing is lost, the end comes first. What they cost is
+measured by `bench.painting`."""
 
 from __future__ import annotations
-
-from time import process_time
 
 from claw_tui.store.store import Store
 from tests.tui.fake_client import MAIN, NOW, Script
 from tests.tui.support import LARGE, console
 
 
-def test_the_store_takes_twenty_thousand_deltas_in_a_blink() -> None:
+def test_the_store_takes_twenty_thousand_deltas() -> None:
     store, s = Store(), Script()
     for event in s.opening("long"):
         store.apply("trace", event)
     events = [s("text", callId="c1", delta="word ") for _ in range(20_000)]
-    started = process_time()
     for event in events:
         store.apply("trace", event)
-    assert process_time() - started < 1.0
     assert len(store.conversation().blocks[-1].text) == 100_000
 
 
-async def test_five_thousand_streamed_tokens_stay_cheap_and_none_is_lost() -> None:
+async def test_of_five_thousand_streamed_tokens_none_is_lost() -> None:
     async with console(LARGE) as c:
         s = Script()
         c.client.trace(*s.opening("long"))
         await c.settled()
-        started = process_time()
         for n in range(100):
             c.client.trace(*[s("text", callId="c1", delta=f"t{n * 50 + i} ") for i in range(50)])
             await c.pilot.pause(0.01)
         await c.settled()
-        used = process_time() - started
-        assert used / 5000 < 0.002, f"{used / 5:.2f} ms a token"
         assert "t4999" in c.screen_text()
         assert len(c.app.store.conversation().blocks[-1].text.split()) == 5000
 
