@@ -221,7 +221,9 @@ class ClawApp(Starting):
 
     async def on_event(self, event: Event) -> None:
         if event.is_forwarded:  # a key bubbles back here after a widget has seen it
-            pass
+            take = getattr(self.screen, "take_early", None)
+            if take is not None and isinstance(event, Key) and take(event):
+                return
         elif self._exit and isinstance(event, Key | Paste):
             return  # leaving: keys that were typed before it are not worked through first
         elif isinstance(event, Key):

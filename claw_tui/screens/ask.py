@@ -131,6 +131,8 @@ class Prompt(ModalScreen[str | None]):
         self._complete = complete
         self._needed = needed
         """Said when nothing was typed; empty when that is fine."""
+        self._early: list[Key] | None = []
+        """Keys for this prompt that came before it was there; None once it is."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="prompt"):
@@ -146,7 +148,23 @@ class Prompt(ModalScreen[str | None]):
         field = self.query_one(Input)
         field.cursor_blink = False
         field.focus()
-        self._candidates(self._value)
+        early, self._early = self._early or [], None
+        for key in early:
+            self.take_early(key)
+        self._candidates(field.value)
+
+    def take_early(self, key: Key) -> bool:
+        """Take a key that went to the page below, typed in one go with the one that opened this
+        prompt. Whatever the field itself has seen does not come here."""
+        if not key.is_printable and key.key != "enter":
+            return False
+        if self._early is not None:
+            self._early.append(key)
+        elif key.key == "enter":
+            self.call_later(self.query_one(Input).action_submit)
+        else:
+            self.query_one(Input).insert_text_at_cursor(key.character or "")
+        return True
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self._candidates(event.value)

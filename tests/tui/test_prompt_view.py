@@ -328,3 +328,16 @@ async def test_a_resize_keeps_everything_readable() -> None:
         assert "row 0: the gross revenue" in c.screen_text() and page.section == "text"
         await c.press("escape")
         assert "grew by 29,629" in c.screen_text()
+
+
+async def test_what_is_typed_in_one_go_after_a_prompts_key_is_its_text() -> None:
+    """Over a slow line `:runs` and enter come at once: none of it is lost or a command."""
+    async with prompt() as (c, page):
+        for key in ("slash", *"edit", "enter"):
+            c.app.simulate_key(key)
+        await c.until(lambda: c.client.asked("trace.search"), "searched")
+        assert c.client.asked("trace.search")[0]["text"] == "edit" and not page.note
+        await c.until(lambda: c.app.screen is page, "closed")
+        for key in ("colon", *"runs", "enter"):
+            c.app.simulate_key(key)
+        await c.until(lambda: c.app.page.view == "runs", "opened")
