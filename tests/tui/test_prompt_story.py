@@ -7,12 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from claw_engine.client.device import load_device
+from claw_engine.client.foreign import ForeignClient
+from claw_engine.client.gateways import Gateways
+from claw_engine.client.websocket import Secret, WebSocketClient
 from claw_tui.app import ClawApp
 from claw_tui.screens.prompt import PromptScreen
 from claw_tui.screens.replay import ReplayPage
 from claw_tui.screens.runs import RunsPage
+from tests.client.test_websocket import TOKEN, gateway
 from tests.tui.support import Console
-from tests.tui.test_story import say, story
+from tests.tui.test_story import LiveClock, say, story
 
 MORE = "\nAlways say which file a number comes from, and never guess one.\n" * 3
 
@@ -104,3 +109,28 @@ async def test_past_runs_and_recording_switched_off(tmp_path: Path, kind: str) -
         await said(c, "hello", 1)
         await c.app.action_view("2")
         await c.until(lambda: "claw config set claw.trace.enabled true" in c.screen_text(), "off")
+
+
+async def test_over_the_port_of_another_computer(tmp_path: Path) -> None:
+    """A WebSocket client reads everything; files are edited where they are."""
+    device = load_device(tmp_path / "device.json")
+    async with gateway(tmp_path) as (_, where):
+        known = Gateways(tmp_path / "gateways.json")
+        client = ForeignClient(WebSocketClient(where, device, known, Secret(TOKEN)))
+        clock = LiveClock()
+        app = ClawApp(client, clock=clock, local=False)
+        async with app.run_test(size=(80, 24)) as pilot:
+            c = Console(app, client, clock, pilot)  # type: ignore[arg-type]  # a real client here
+            await c.until(lambda: app.store.conversation().loaded, "history")
+            await said(c, "read: AGENTS.md", 2)
+            await app.action_view("2")
+            page = app.page
+            assert isinstance(page, PromptScreen)
+            await c.until(lambda: page.request and page.request.call.number == 2, "newest")
+            request = page.request
+            assert request is not None
+            page.cursor = next(n for n, p in enumerate(request.parts) if p.name == "AGENTS.md")
+            await pilot.press("enter")
+            await c.until(lambda: page.text.pieces and "How to work" in page.text.pieces[0].text)
+            await pilot.press("e")
+            await c.until(lambda: "on another computer" in c.screen_text(), "refused")
