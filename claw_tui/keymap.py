@@ -94,7 +94,6 @@ LISTS = {
         "past.back",
         "past.on",
         "past.faster",
-        "past.slower",
         "past.prompt",
         "past.close",
     ),
