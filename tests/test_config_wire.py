@@ -151,3 +151,23 @@ async def test_the_log_is_told_piece_by_piece(client: Client) -> None:
     small: Any = await client.call("logs.tail", {"maxBytes": 300})
     assert small["truncated"] is True
     assert all(line.startswith("{") for line in small["lines"])
+
+
+async def test_the_log_is_paged_backwards_and_only_the_log(client: Client) -> None:
+    last: Any = {"lines": []}
+    async with asyncio.timeout(20):
+        while not any("engine ready" in line for line in last["lines"]):
+            last = await client.call("logs.tail", {"limit": 5000})
+    few: Any = await client.call("logs.tail", {"limit": 1})
+    place = {"file": few["file"], "end": few["start"]}
+    page: Any = await client.call("logs.page", place)
+    assert page["end"] == few["start"] and page["newest"] is True
+    assert (page["lines"] + few["lines"])[: len(last["lines"])] == last["lines"]
+    for wrong in (
+        {"file": "openclaw.json", "end": 9},
+        {"file": few["file"]},
+        {"file": few["file"], "end": 1, "start": 1},
+    ):
+        with pytest.raises(ClientError) as error:
+            await client.call("logs.page", wrong)
+        assert error.value.shape.code == "INVALID_REQUEST"

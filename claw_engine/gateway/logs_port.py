@@ -10,3 +10,10 @@ class LogsPort(Protocol):
     async def tail(self, cursor: int | None, limit: int, max_bytes: int) -> Mapping[str, object]:
         """The `logs.tail` payload. Raises OSError."""
         ...
+
+    async def page(
+        self, file: str, at: int, *, older: bool, limit: int, max_bytes: int
+    ) -> Mapping[str, object]:
+        """The `logs.page` payload. Raises OSError; FileNotFoundError for a file that is none of
+        the log's."""
+        ...
