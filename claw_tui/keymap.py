@@ -16,11 +16,12 @@ VIEWS = (
     ("6", "Lanes", "width, drop and move; the gauges are on the right of view 1"),
     ("7", "Channels", "accounts and pairing; this engine has no channels yet"),
     ("8", "Approvals", ""),
-    ("9", "Logs", "follow and filter; this engine does not serve its log yet"),
+    ("9", "Logs", ""),
 )
 
 GREY = {
     "2": ("Prompt", "what was sent to the model, part by part; this gateway does not tell it"),
+    "9": ("Logs", "the log of the engine, followed and filtered; this gateway does not tell it"),
     "runs": ("Past runs", "what a run did, step by step; this gateway keeps no record of it"),
 }
 """What a page is called, and says of a gateway that cannot serve it, where ours can."""
@@ -87,6 +88,8 @@ LISTS = {
     "prompt pick": ("rows.down", "rows.up", "rows.open", "past.close"),
     "prompt matches": ("rows.down", "rows.up", "rows.open", "prompt.search", "past.close"),
     "prompt compare": ("rows.down", "rows.more", "rows.open", "prompt.compare", "past.close"),
+    "logs": ("rows.up", "logs.follow", "logs.filter", "logs.level", "rows.open", "rows.back"),
+    "log record": ("rows.down", "rows.up", "rows.more", "logs.copy", "past.close"),
     "prompt off": ("nav.type", "rows.back"),
     "past": ("rows.down", "rows.up", "rows.more", "rows.open", "rows.back"),
     "replay": (

@@ -9,7 +9,8 @@ from msgspec import Struct
 class Key(Struct, frozen=True):
     """`where`: any (also while typing), type, nav, pane (view 1), list, talk (conversation),
     card, queue (view 8), rows (pages with a list), runs (interrupted ones), prompt (view 2), past
-    (past runs and their replay), ask (pages that take `y`), choose (those with choices)."""
+    (past runs and their replay), logs (view 9), ask (pages that take `y`), choose (those with
+    choices)."""
 
     id: str
     keys: str
@@ -45,13 +46,19 @@ _PAST = (
     ("close", "escape", "esc", "back", "back to where you came from", "back"),
     ("prompt", "p", "p", "prompt", "what was sent in the selected call", "prompt"),
 )
+_LOGS = (
+    ("follow", "f", "f", "follow", "keep to the end of the log, or stop", "follow"),
+    ("filter", "slash", "/", "filter", "filter by words (! inverts)", "filter"),
+    ("level", "l", "l", "level", "all levels, info, warn, error and worse", "level"),
+    ("copy", "c", "c", "copy", "copy the record (OSC 52)", "copy_record"),
+)
 # fmt: on
-TRACE_KEYS = tuple(
+VIEW_KEYS = tuple(
     Key(f"{where}.{name}", keys, shown, label, words, where, action)
-    for where, table in (("prompt", _PROMPT), ("past", _PAST))
+    for where, table in (("prompt", _PROMPT), ("past", _PAST), ("logs", _LOGS))
     for name, keys, shown, label, words, action in table
 )
-"""Of the views that read the trace store."""
+"""Of the views that have keys of their own."""
 
 KEYS = (
     Key(
@@ -250,7 +257,7 @@ KEYS = (
     Key("rows.back", "escape", "esc", "console", "back to the console", "rows", "back"),
     Key("runs.resume", "r", "r", "resume", "take the run up again", "runs", "resume"),
     Key("runs.discard", "d", "d", "discard", "let the run be", "runs", "discard"),
-    *TRACE_KEYS,
+    *VIEW_KEYS,
     Key("ask.yes", "y", "y", "yes", "do it", "ask", "yes"),
     Key("ask.scroll_down", "pagedown", "pgdn", "scroll", "scroll", "ask", "scroll(1)"),
     Key("ask.scroll_up", "pageup", "pgup", "scroll", "scroll", "ask", "scroll(-1)"),

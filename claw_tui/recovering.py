@@ -38,6 +38,10 @@ class Recovering(Deciding):
             from claw_tui.screens.notices import NoticesPage
 
             return NoticesPage()
+        if name == "9":
+            from claw_tui import pages
+
+            return pages.logs(cast("ClawApp", self))
         if name in ("2", "runs"):
             from claw_tui import tracepages
 
@@ -52,6 +56,9 @@ class Recovering(Deciding):
 
     async def action_prompt(self) -> None:
         await self.action_view("2")
+
+    async def action_logs(self) -> None:
+        await self.action_view("9")
 
     async def open_replay(self) -> None:
         """Show the run that the console was opened for, from its beginning to its end."""
