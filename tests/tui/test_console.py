@@ -425,7 +425,7 @@ async def test_help_shows_the_whole_warning() -> None:
     async with console(client=client) as c:
         await c.press("escape", "question_mark")
         assert "All keys" in c.screen_text()
-        await c.press(*["pagedown"] * 8)
+        await c.press(*["pagedown"] * 12)
         assert "SENTENCE SENTENCE" in c.screen_text()
         await c.press("escape")
         assert isinstance(c.app.focused, Composer) or c.app.screen is c.app.main
