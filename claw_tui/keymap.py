@@ -13,7 +13,7 @@ VIEWS = (
     ("3", "Context", "pruning and compaction; this engine does not compact yet"),
     ("4", "Memory", "files and search; this engine keeps no memory index yet"),
     ("5", "Schedule", "cron jobs and heartbeat; this engine has no scheduler yet"),
-    ("6", "Lanes", "width, drop and move; the gauges are on the right of view 1"),
+    ("6", "Lanes", ""),
     ("7", "Channels", "accounts and pairing; this engine has no channels yet"),
     ("8", "Approvals", ""),
     ("9", "Logs", ""),
@@ -21,6 +21,7 @@ VIEWS = (
 
 GREY = {
     "2": ("Prompt", "what was sent to the model, part by part; this gateway does not tell it"),
+    "6": ("Lanes", "what runs and what waits, and its order; this gateway does not tell it"),
     "9": ("Logs", "the log of the engine, followed and filtered; this gateway does not tell it"),
     "runs": ("Past runs", "what a run did, step by step; this gateway keeps no record of it"),
 }
@@ -88,6 +89,23 @@ LISTS = {
     "prompt pick": ("rows.down", "rows.up", "rows.open", "past.close"),
     "prompt matches": ("rows.down", "rows.up", "rows.open", "prompt.search", "past.close"),
     "prompt compare": ("rows.down", "rows.more", "rows.open", "prompt.compare", "past.close"),
+    "lanes": (
+        "rows.down",
+        "lanes.wider",
+        "lanes.narrower",
+        "lanes.reset",
+        "nav.pause",
+        "rows.back",
+    ),
+    "lanes queued": (
+        "rows.down",
+        "lanes.earlier",
+        "lanes.later",
+        "lanes.drop",
+        "rows.open",
+        "rows.back",
+    ),
+    "lanes run": ("rows.down", "rows.up", "rows.open", "nav.pause", "rows.back"),
     "logs": ("rows.up", "logs.follow", "logs.filter", "logs.level", "rows.open", "rows.back"),
     "log record": ("rows.down", "rows.up", "rows.more", "logs.copy", "past.close"),
     "prompt off": ("nav.type", "rows.back"),

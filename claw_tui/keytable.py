@@ -9,8 +9,8 @@ from msgspec import Struct
 class Key(Struct, frozen=True):
     """`where`: any (also while typing), type, nav, pane (view 1), list, talk (conversation),
     card, queue (view 8), rows (pages with a list), runs (interrupted ones), prompt (view 2), past
-    (past runs and their replay), logs (view 9), ask (pages that take `y`), choose (those with
-    choices)."""
+    (past runs and their replay), logs (view 9), lanes (view 6), ask (pages that take
+    `y`), choose (those with choices)."""
 
     id: str
     keys: str
@@ -52,10 +52,18 @@ _LOGS = (
     ("level", "l", "l", "level", "all levels, info, warn, error and worse", "level"),
     ("copy", "c", "c", "copy", "copy the record (OSC 52)", "copy_record"),
 )
+_LANES = (
+    ("wider", "plus,equals_sign", "+", "wider", "one slot more in the lane", "width(1)"),
+    ("narrower", "minus", "-", "narrower", "one slot less in the lane", "width(-1)"),
+    ("reset", "0", "0", "default", "the lane as wide as configured", "width(0)"),
+    ("earlier", "K", "K", "earlier", "let the waiting message go one place earlier", "place(-1)"),
+    ("later", "J", "J", "later", "let the waiting message go one place later", "place(1)"),
+    ("drop", "d", "d", "drop", "drop the waiting message; its sender is told", "drop"),
+)
 # fmt: on
 VIEW_KEYS = tuple(
     Key(f"{where}.{name}", keys, shown, label, words, where, action)
-    for where, table in (("prompt", _PROMPT), ("past", _PAST), ("logs", _LOGS))
+    for where, table in (("prompt", _PROMPT), ("past", _PAST), ("logs", _LOGS), ("lanes", _LANES))
     for name, keys, shown, label, words, action in table
 )
 """Of the views that have keys of their own."""

@@ -25,3 +25,15 @@ def logs(app: ClawApp) -> Page | None:
         return await app.link.client.call(method, params)
 
     return LogsPage(ask, paged=not methods or "logs.page" in methods)
+
+
+def lanes(app: ClawApp) -> Page | None:
+    """View 6; None where the gateway has no lanes."""
+    from claw_tui import laneorders
+    from claw_tui.screens.lanes import LanesPage
+
+    methods = app.store.engine.methods
+    if methods and "lanes.status" not in methods:
+        return None
+    app.go(lambda: laneorders.read(app))
+    return LanesPage()

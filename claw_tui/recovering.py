@@ -16,6 +16,7 @@ from claw_tui.store.words import short_run
 if TYPE_CHECKING:
     from claw_tui.app import ClawApp
     from claw_tui.screens.interrupted import InterruptedPage
+    from claw_tui.screens.lanes import LanesPage
     from claw_tui.screens.page import Page
 
 READ_SESSIONS = 20
@@ -38,10 +39,11 @@ class Recovering(Deciding):
             from claw_tui.screens.notices import NoticesPage
 
             return NoticesPage()
-        if name == "9":
+        if name in ("6", "9"):
             from claw_tui import pages
 
-            return pages.logs(cast("ClawApp", self))
+            app = cast("ClawApp", self)
+            return pages.logs(app) if name == "9" else pages.lanes(app)
         if name in ("2", "runs"):
             from claw_tui import tracepages
 
@@ -56,6 +58,14 @@ class Recovering(Deciding):
 
     async def action_prompt(self) -> None:
         await self.action_view("2")
+
+    async def action_lanes(self) -> None:
+        await self.action_view("6")
+
+    async def on_lanes_page_wanted(self, message: LanesPage.Wanted) -> None:
+        from claw_tui import laneorders  # with the page: not before it is there
+
+        await laneorders.do(cast("ClawApp", self), message)
 
     async def action_logs(self) -> None:
         await self.action_view("9")

@@ -27,6 +27,7 @@ GROUPS = (
     ("Approvals", ("card", "queue")),
     ("Prompt (view 2)", ("prompt",)),
     ("Past runs and their replay", ("past",)),
+    ("Lanes (view 6)", ("lanes",)),
     ("Logs (view 9)", ("logs",)),
     ("Interrupted runs, notices, pages with a list", ("runs", "rows")),
 )

@@ -27,6 +27,7 @@ VERBS = (
     Verb("approvals", "", "open the approval queue", "a"),
     Verb("mode", "", "permission mode: what runs without asking", "m"),
     Verb("prompt", "", "what was sent to the model, part by part", "2"),
+    Verb("lanes", "", "what runs and waits: width, order, drop", "6"),
     Verb("logs", "", "the engine's log: follow, filter, look back", "9"),
     Verb("runs", "", "past runs of this session, and their replay"),
     Verb("interrupted", "", "runs that a restart cut short"),

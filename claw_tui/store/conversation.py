@@ -33,6 +33,16 @@ class Conversation(Live):
             q for q in self.queued.values() if q.waits or (everything and q.message and not q.begun)
         ]
 
+    def asked(self, run_id: str) -> str:
+        """The message that a run answers or that waits for it; empty while that is not known."""
+        waiting = self.queued.get(run_id)
+        if waiting is not None and waiting.message:
+            return waiting.message
+        for block in reversed(self.blocks):
+            if block.kind is BlockKind.USER and run_of(block.run_id) == run_id:
+                return block.text
+        return ""
+
     def forget_run(self, run_id: str) -> None:
         """Drop everything about a run's newest turn, so that a replay can tell it again."""
         name = self.names.get(run_id, run_id)

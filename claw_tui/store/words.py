@@ -32,6 +32,16 @@ def took(ms: int | None) -> str:
     return f"{ms // 60_000} m {ms // 1000 % 60:02d} s"
 
 
+def age(ms: int) -> str:
+    """How long something has been so: 12 s, 3 m, 2 h 05 m."""
+    seconds = max(0, ms // 1000)
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} m"
+    return f"{seconds // 3600} h {seconds // 60 % 60:02d} m"
+
+
 def count(n: int) -> str:
     """1234 → 1.2k, 19400 → 19.4k, 2500000 → 2.5M."""
     if n < 1000:

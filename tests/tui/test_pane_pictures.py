@@ -10,9 +10,13 @@ import pytest
 from textual.pilot import Pilot
 
 from claw_tui.app import ClawApp
-from tests.tui.fake_client import FakeClient, FakeClock
+from claw_tui.screens.lanes import LanesPage
+from tests.tui.fake_client import FakeClient, FakeClock, lane
+from tests.tui.fake_lanes import FakeLanes
 from tests.tui.fake_log import FakeLog
 from tests.tui.support import LARGE, SMALL, Console, four_sessions
+from tests.tui.test_lanes import at
+from tests.tui.test_lanes import opened as lanes_opened
 from tests.tui.test_logs import done, opened, type_filter
 
 Snap = Callable[..., bool]
@@ -52,12 +56,38 @@ async def nothing_found(c: Console) -> None:
     await type_filter(c, page, "unheard")
 
 
+async def lanes(c: Console) -> None:
+    FakeLanes().tell(c.client)
+    for load in (0, 1, 3, 6, 4, 2, 5):
+        c.client.emit("lanes", {"lanes": [lane("main", 4, min(load, 4), max(0, load - 4))]})
+    await c.settled()
+    await lanes_opened(c)
+
+
+async def lanes_queued(c: Console) -> None:
+    await lanes(c)
+    page = c.app.page
+    assert isinstance(page, LanesPage)
+    await at(c, page, "q3")
+
+
+async def lanes_drop(c: Console) -> None:
+    await lanes_queued(c)
+    await c.press("d")
+    await c.armed()
+    c.app._show_armed()
+    await c.settled()
+
+
 STATES: list[tuple[str, Story]] = [
     ("logs", logs),
     ("logs-back", back),
     ("logs-record", record),
     ("logs-found", found),
     ("logs-none", nothing_found),
+    ("lanes", lanes),
+    ("lanes-queued", lanes_queued),
+    ("lanes-drop", lanes_drop),
 ]
 
 
@@ -84,6 +114,8 @@ def test_picture(
     snap_compare: Snap, tmp_path: Path, name: str, play: Story, size: tuple[int, int]
 ) -> None:
     client, clock = log_of_a_day(tmp_path).install(four_sessions(FakeClient())), FakeClock()
+    if name.startswith("lanes"):
+        FakeLanes().install(client)
     app = ClawApp(client, clock=clock)
 
     async def before(pilot: Pilot[str]) -> None:
