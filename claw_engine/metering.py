@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from claw_engine.agent.options import local_timezone
 from claw_engine.config.settings import Settings
@@ -14,7 +15,9 @@ from claw_engine.usage.meter import Meter
 from claw_engine.world import World
 
 UNWRITTEN = "usage-unwritten"
-"""The notice that stands while the ledger cannot be written."""
+"""The notice that stands while the ledger cannot be read or written."""
+ANEW = "usage-damaged"
+"""The notice that stands when a damaged ledger was put aside."""
 
 
 def meter_for(
@@ -32,9 +35,17 @@ def meter_for(
             hint="It is kept in memory meanwhile.", sticky=True,
         )  # fmt: skip
 
+    def anew(kept: Path) -> None:
+        board.tell(
+            ANEW, "warn", "The ledger of what models cost was damaged: its sums and the budgets "
+            "began anew, from nothing spent.",
+            hint=f"The old file is kept as {kept}. What was spent before does not count any more.",
+            sticky=True,
+        )  # fmt: skip
+
     return Meter(
         world.clock,
-        Ledger(world, state.usage_db, trouble),
+        Ledger(world, state.usage_db, trouble, anew),
         Calibration(world, state.calibration_json),
         lambda: settings().budgets,
         lambda: timezone_of(settings()),

@@ -32,14 +32,21 @@ MOMENT_S = 0.05
 KEPT = 10_000
 """Calls that wait in memory for a disk that fails; older ones are given up."""
 
+UNREAD = "Until it can be read, sums and budgets count only what this engine spends."
+
 
 class Ledger:
-    """Loop thread only. `trouble` is told once what is wrong, and "" when it is mended."""
+    """Loop thread only. `trouble` is told once what is wrong, and "" when it is mended; `anew`
+    where a damaged file was put when a fresh one was begun."""
 
-    def __init__(self, world: World, path: Path, trouble: Callable[[str], None]) -> None:
+    def __init__(
+        self, world: World, path: Path, trouble: Callable[[str], None],
+        anew: Callable[[Path], None] = lambda kept: None,
+    ) -> None:  # fmt: skip
         self._world = world
         self._path = path
         self._trouble = trouble
+        self._anew = anew
         self._waiting: list[Spent] = []
         self._database: Database | None = None
         self._opening = asyncio.Lock()
@@ -53,6 +60,24 @@ class Ledger:
         self._waiting.append(spent)
         if self._timer is None and self._writer is None and not self._closed:
             self._timer = self._world.clock.call_later(MOMENT_S, self._due)
+
+    async def open(self) -> None:
+        """Open the file that an earlier engine left, so that what is wrong with it is told before
+        anything is decided by it. Never raises; makes no file."""
+        if self._database is not None or not await self._world.disk.run(self._there):
+            return
+        try:
+            await self._opened()
+        except StateDiskError as error:
+            log.warning("usage cannot be read: %s", error.sentence())
+        except Exception:  # accounting must never end a run
+            log.exception("usage cannot be read")
+
+    def _there(self) -> bool:
+        try:
+            return self._path.exists()
+        except OSError:  # a folder that cannot be looked into: opening says it in words
+            return True
 
     async def read(
         self, work: Callable[[sqlite3.Connection], T], taken: Callable[[], None] | None = None
@@ -127,10 +152,11 @@ class Ledger:
                 try:
                     self._database = await open_database(self._path, self._prepare)
                 except StateDiskError as error:
-                    self._told(error.sentence())
+                    self._told(f"{error.sentence()} {UNREAD}")
                     raise
                 if self._database.kept is not None:
                     log.warning("a damaged usage ledger was put aside: %s", self._database.kept)
+                    self._anew(self._database.kept)
             return self._database
 
     def _prepare(self, connection: sqlite3.Connection) -> None:

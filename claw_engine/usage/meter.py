@@ -92,6 +92,9 @@ class Meter:
         self._warned: set[tuple[object, ...]] = set()
         self._loading: list[list[Spent]] = []
         self._saving: asyncio.Task[None] | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._unread: set[str] = set()
+        """Periods (days and session ids) of which the past could not be read yet."""
 
     @property
     def where(self) -> tzinfo:
@@ -107,9 +110,17 @@ class Meter:
         return UsageDesk(self)
 
     async def open(self) -> None:
-        """Have what earlier engines learnt about estimates. Never raises; a file once."""
+        """Have what earlier engines learnt about estimates, and their ledger open: a damaged one
+        is told before the first call. Never raises; each file once."""
+        if self._opening is None:
+            loop = asyncio.get_running_loop()
+            self._opening = loop.create_task(self._open(), name="usage opening")
+        await asyncio.shield(self._opening)
+
+    async def _open(self) -> None:
         if not self.calibration.loaded:
             await self.calibration.load()
+        await self.ledger.open()
 
     # ── estimates ───────────────────────────────────────────────────────────────────────────
 
@@ -140,19 +151,28 @@ class Meter:
         """Have in memory what `judge` needs. Never raises: a ledger that cannot be read is told
         by its own notice, and what is known counts."""
         from claw_engine.usage import schema
+        from claw_engine.usage.records import Sums
 
         chosen = self._settings()
         if chosen.day.binds:
             day = self._today()
-            if self._day is None or self._day[0] != day:
+            if self._day is None or self._day[0] != day or day.name in self._unread:
                 inside = _inside(day)
-                sums = await self._load(lambda c: schema.between(c, day.start, day.end), inside)
-                self._day = (day, sums)
-        if chosen.session.binds and session_id not in self._sessions:
+                sums = await self._load(
+                    day.name, lambda c: schema.between(c, day.start, day.end), inside
+                )
+                if sums is not None or self._day is None or self._day[0] != day:
+                    self._day = (day, sums or Sums())
+        if chosen.session.binds and (
+            session_id not in self._sessions or session_id in self._unread
+        ):
             sums = await self._load(
-                lambda c: schema.of_session(c, session_id), lambda s: s.session_id == session_id
-            )
-            if len(self._sessions) >= SESSIONS:
+                session_id, lambda c: schema.of_session(c, session_id),
+                lambda s: s.session_id == session_id,
+            )  # fmt: skip
+            if sums is None:
+                sums = self._sessions.get(session_id) or Sums()
+            if session_id not in self._sessions and len(self._sessions) >= SESSIONS:
                 del self._sessions[next(iter(self._sessions))]
             self._sessions[session_id] = sums
 
@@ -227,8 +247,9 @@ class Meter:
 
     async def close(self) -> None:
         """Write everything down. Never raises."""
-        if self._saving is not None:
-            await asyncio.wait([self._saving])
+        under_way = [task for task in (self._saving, self._opening) if task is not None]
+        if under_way:
+            await asyncio.wait(under_way)
         await self.ledger.close()
 
     # ── inside ──────────────────────────────────────────────────────────────────────────────
@@ -254,18 +275,21 @@ class Meter:
         return f"{datetime.fromtimestamp(self._today().end / 1000, self.where):%Y-%m-%d %H:%M %Z}"
 
     async def _load(
-        self, work: Callable[[sqlite3.Connection], Sums], mine: Callable[[Spent], bool]
-    ) -> Sums:
-        from claw_engine.usage.records import Sums
-
+        self, period: str, work: Callable[[sqlite3.Connection], Sums],
+        mine: Callable[[Spent], bool],
+    ) -> Sums | None:  # fmt: skip
+        """None: it cannot be read now; the next call tries again."""
         since: list[Spent] = []
         try:
             sums = await self.ledger.read(work, lambda: self._loading.append(since))
         except ClawError as error:
-            log.warning("budgets start from zero: %s", error.sentence())
-            sums = Sums()
+            if period not in self._unread:
+                log.warning("budgets start from zero: %s", error.sentence())
+            self._unread.add(period)
+            return None
         finally:
             self._loading = [other for other in self._loading if other is not since]
+        self._unread.discard(period)
         for spent in since:
             if mine(spent):
                 sums.add(spent)

@@ -41,7 +41,10 @@ class Desk:
         self.board: list[str] = []
         self.budgets = BudgetsSettings()
         self.timezone = "UTC"
-        self.ledger = Ledger(self.world, root / "usage" / "usage.db", self.troubles.append)
+        self.anew: list[Path] = []
+        self.ledger = Ledger(
+            self.world, root / "usage" / "usage.db", self.troubles.append, self.anew.append
+        )
         self.calibration = Calibration(self.world, root / "usage" / "calibration.json")
         self.meter = Meter(
             self.world.clock, self.ledger, self.calibration, lambda: self.budgets,

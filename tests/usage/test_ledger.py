@@ -105,7 +105,8 @@ async def test_a_damaged_ledger_is_put_aside_and_begun_anew(tmp_path: Path) -> N
     desk = Desk(tmp_path)
     desk.ledger.add(spent(100))
     assert (await all_of(desk)).total == 100
-    assert (tmp_path / "usage" / "usage.db.damaged-1").exists()
+    assert desk.anew == [tmp_path / "usage" / "usage.db.damaged-1"]
+    assert desk.anew[0].exists()
     await desk.ledger.close()
 
 

@@ -193,3 +193,35 @@ async def test_a_ledger_that_cannot_be_read_counts_what_is_known(
     desk.limit("day", tokens=1000, action="stop", warn_at=())
     await desk.call(900)
     assert isinstance(await desk.admit(200), Over)
+
+
+async def test_a_ledger_that_can_be_read_again_counts_all(tmp_path: Path) -> None:
+    first = Desk(tmp_path)
+    await first.call(500)
+    await first.meter.close()
+    path, away = tmp_path / "usage" / "usage.db", tmp_path / "usage" / "away"
+    path.rename(away)
+    path.mkdir()  # cannot be opened, whoever runs this
+    desk = Desk(tmp_path, first.world)
+    await desk.meter.open()
+    assert len(desk.troubles) == 1
+    assert "count only what this engine spends" in desk.troubles[0]
+    desk.limit("day", tokens=1000, action="stop", warn_at=())
+    await desk.call(300)
+    assert isinstance(await desk.admit(200), Ticket)
+    path.rmdir()
+    away.rename(path)
+    over = await desk.admit(100)
+    assert isinstance(over, Over)
+    assert over.standing.spent == 800
+    assert desk.troubles[1:] == [""]
+    await desk.meter.close()
+
+
+async def test_a_damaged_ledger_is_told_before_the_first_call(tmp_path: Path) -> None:
+    (tmp_path / "usage").mkdir()
+    (tmp_path / "usage" / "usage.db").write_bytes(b"no database at all, but long enough" * 10)
+    desk = Desk(tmp_path)
+    await desk.meter.open()
+    assert [kept.name for kept in desk.anew] == ["usage.db.damaged-1"]
+    await desk.meter.close()
