@@ -375,9 +375,9 @@ class Engine:
         """Do ahead of the first message what it would otherwise wait for; never raises."""
         await self._rooms.warm_up()
 
-    async def workspace_tokens(self) -> Mapping[str, int]:
-        """Estimated tokens of each workspace file."""
-        return await self._rooms.workspace_tokens()
+    async def workspace_texts(self) -> Mapping[str, str]:
+        """Each workspace file as the prompt has it."""
+        return await self._rooms.workspace_texts()
 
     async def clean_up(self) -> None:
         """Upkeep of the session folders."""

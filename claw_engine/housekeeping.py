@@ -62,7 +62,7 @@ class Host(Protocol):
     def workspaces(self) -> Iterable[Path]: ...
     async def tell_note(self) -> None: ...
     async def warm_up(self) -> None: ...
-    async def workspace_tokens(self) -> Mapping[str, int]: ...
+    async def workspace_texts(self) -> Mapping[str, str]: ...
     async def clean_up(self) -> None: ...
     def stop(self) -> None: ...
     async def idle_wanted(self) -> None: ...
@@ -75,7 +75,7 @@ class Housekeeping:
         self._host = host
         self._tasks: list[asyncio.Task[None]] = []
         self._stop = asyncio.Event()
-        self._tokens: Mapping[str, int] = {}
+        self._texts: Mapping[str, str] = {}
 
     def start(self) -> None:
         """Begin the duties."""
@@ -102,7 +102,7 @@ class Housekeeping:
         # Off the start path, and before the first look: seeding the workspace is no change.
         await self._host.tell_note()
         await self._host.warm_up()
-        self._tokens = await self._host.workspace_tokens()
+        self._texts = await self._host.workspace_texts()
         debounce = self._host.config.settings.gateway.reload.debounce_ms
         watcher = FileWatcher(self._targets, debounce_ms=debounce)
         first_look = asyncio.create_task(self._missed_nothing(watcher), name="reload first look")
@@ -136,8 +136,8 @@ class Housekeeping:
         return WatchTargets(host.config.current.files, tuple(host.workspaces()))
 
     async def _workspace_changed(self, paths: tuple[Path, ...]) -> None:
-        before, self._tokens = self._tokens, await self._host.workspace_tokens()
-        said = size_changes(before, self._tokens)
+        before, self._texts = self._texts, await self._host.workspace_texts()
+        said = size_changes(before, self._texts)
         if said:
             title = f"Workspace: {', '.join(said[:6])}."
             hint = "It applies to the next run. Token figures are estimated."

@@ -290,16 +290,16 @@ class Rooms:
                 sticky=True,
             )  # fmt: skip
 
-    async def workspace_tokens(self) -> Mapping[str, int]:
-        """Estimated tokens of each workspace file; files of other agents carry their agent's id."""
-        found: dict[str, int] = {}
+    async def workspace_texts(self) -> Mapping[str, str]:
+        """Each workspace file as the prompt has it; other agents' carry the agent's id."""
+        found: dict[str, str] = {}
         for number, agent in enumerate(self.agents()):
             try:
-                tokens = await self.agent.workspace_tokens(self.settings(), agent)
+                texts = await self.agent.workspace_texts(self.settings(), agent)
             except OSError:
                 continue
             prefix = f"{agent}/" if number else ""
-            found.update((prefix + name, count) for name, count in tokens.items())
+            found.update((prefix + name, text) for name, text in texts.items())
         return found
 
     async def clean_up(self) -> None:

@@ -137,11 +137,11 @@ class AgentRuntime:
         chosen = options(settings, agent_id, self.deps.state_dir)
         return await self.prompts.prepare(chosen.workspace, seeding=chosen.seeding)
 
-    async def workspace_tokens(self, settings: Settings, agent_id: str) -> dict[str, int]:
-        """Estimated tokens of each workspace file as it would enter the next prompt."""
+    async def workspace_texts(self, settings: Settings, agent_id: str) -> dict[str, str]:
+        """Each workspace file as it would enter the next prompt."""
         chosen = options(settings, agent_id, self.deps.state_dir)
         await self.prompts.prepare(chosen.workspace, seeding=chosen.seeding)
-        return await self.prompts.file_tokens(chosen.workspace, chosen.limits)
+        return await self.prompts.file_texts(chosen.workspace, chosen.limits)
 
     def open(
         self,

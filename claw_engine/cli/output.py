@@ -60,9 +60,10 @@ def one_line(text: str, width: int = 160) -> str:
 
 
 def say(text: str) -> None:
-    """An answer, on stdout; made harmless when a terminal shows it."""
+    """An answer, on stdout; made harmless: what it is piped to (less, head) writes to a terminal.
+    `--json` has the exact text."""
     with _written():
-        print(visible(text) if sys.stdout.isatty() else text)
+        print(visible(text))
 
 
 def note(text: str) -> None:

@@ -77,12 +77,14 @@ _SHAPES: tuple[tuple[re.Pattern[str], str, tuple[str, ...]], ...] = (
         late(
             r"\b(?:sk-[\w-]{8,}|gh[pousr]_\w{16,}|github_pat_\w{16,}|xox[a-z]-[\w-]{8,}"
             r"|xapp-[\w-]{8,}|gsk_\w{8,}|AIza[\w-]{20,}|pplx-\w{8,}|npm_\w{16,}|AKIA[0-9A-Z]{16}"
+            r"|glpat-[\w-]{16,}|hf_\w{16,}|[rs]k_(?:live|test)_\w{16,}|dop_v1_\w{16,}|ya29\.[\w-]{16,}"
             r"|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)"
         ),
         HIDDEN,
         (
             "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "xox", "xapp-", "gsk_",
-            "aiza", "pplx-", "npm_", "akia", "eyj",
+            "aiza", "pplx-", "npm_", "akia", "eyj", "glpat-", "hf_", "k_live_", "k_test_",
+            "dop_v1_", "ya29.",
         ),
     ),
 )  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from claw_engine.agent.context.tokens import estimate
 from claw_engine.messages import AssistantMessage, ToolResultMessage, UserMessage, text_of
 from claw_engine.models.base import (
     Finished,
@@ -297,11 +298,11 @@ async def test_warming_up_seeds_the_workspace_and_counts_its_tokens(bench: MakeB
     b = await bench(ScriptedModel([]))
     written = await b.agent.warm_up(b.settings, "main")
     assert "BOOTSTRAP.md" in written
-    before = await b.agent.workspace_tokens(b.settings, "main")
+    before = await b.agent.workspace_texts(b.settings, "main")
     (b.state.workspace("main") / "TOOLS.md").write_text("word " * 1000)
-    after = await b.agent.workspace_tokens(b.settings, "main")
-    assert after["TOOLS.md"] > 900
-    assert {**before, "TOOLS.md": 0} == {**after, "TOOLS.md": 0}
+    after = await b.agent.workspace_texts(b.settings, "main")
+    assert estimate(after["TOOLS.md"]) > 900
+    assert {**before, "TOOLS.md": ""} == {**after, "TOOLS.md": ""}
 
 
 async def test_a_full_disk_fails_the_run_in_words(bench: MakeBench) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from claw_engine.cli.__main__ import main
-from claw_engine.cli.output import one_line, visible
+from claw_engine.cli.output import one_line, say, visible
 from claw_engine.cli.status import duration
 from claw_engine.client.door import MAX_REQUEST
 from claw_engine.gateway.ports import Submission
@@ -172,6 +172,13 @@ async def test_a_failed_turn_exits_1_with_its_hint(shell: Shell) -> None:
 )
 def test_outside_text_is_made_visible(text: str, shown: str) -> None:
     assert visible(text) == shown
+
+
+def test_an_answer_that_is_piped_on_cannot_speak_to_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    say("\x1b]0;pwn\x07 and words\tin columns")
+    assert capsys.readouterr().out == "\\x1b]0;pwn\\x07 and words\tin columns\n"
 
 
 def test_one_line_is_short() -> None:

@@ -143,11 +143,11 @@ class PromptBuilder:
             self._prompts.popitem(last=False)
         return prompt
 
-    async def file_tokens(self, root: Path, limits: Limits) -> dict[str, int]:
-        """Estimated tokens of each file of a prepared workspace, shortened as in the prompt."""
+    async def file_texts(self, root: Path, limits: Limits) -> dict[str, str]:
+        """The text of each file of a prepared workspace, shortened as in the prompt."""
         loaded = await self._disk.run(self._workspaces[root].load)
         injected = inject(loaded, limits.per_file, limits.total)
-        return {i.file.name: estimate(i.part.text) for i in injected if i.file.text is not None}
+        return {i.file.name: i.part.text for i in injected if i.file.text is not None}
 
     def _seed(self, root: Path) -> list[str]:
         return seed(self._disk, self._clock, root)

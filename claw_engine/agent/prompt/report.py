@@ -91,15 +91,18 @@ def rows(encoded: Encoded, book: SizeBook, ratio: float = 1.0) -> tuple[list[Row
     return book.all_rows(encoded.pieces, ratio)
 
 
-def size_changes(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
-    """What a change of workspace files means for the next prompt, a phrase a file. Pure."""
+def size_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """What a change of workspace files means for the next prompt, a phrase a file, from their
+    texts in it. Pure."""
     out: list[str] = []
     for name in sorted(before.keys() | after.keys()):
         old, new = before.get(name), after.get(name)
-        if old is None:
-            out.append(f"{name} added (+{new} tokens)")
-        elif new is None:
-            out.append(f"{name} removed (-{old} tokens)")
-        elif new != old:
-            out.append(f"{name} changed ({new - old:+d} tokens)")
+        if old is None and new is not None:
+            out.append(f"{name} added (+{estimate(new)} tokens)")
+        elif new is None and old is not None:
+            out.append(f"{name} removed (-{estimate(old)} tokens)")
+        elif old is not None and new is not None and new != old:
+            grown = estimate(new) - estimate(old)
+            size = f"{grown:+d} tokens" if grown else "as many tokens as before"
+            out.append(f"{name} changed ({size})")
     return out

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from claw_engine.agent.context.tokens import estimate
 from claw_engine.agent.prompt.builder import assemble
 from claw_engine.agent.prompt.facts import Facts, Host
 from claw_engine.agent.prompt.report import size_changes
@@ -59,8 +60,13 @@ def test_the_prompt_is_lean() -> None:
 
 
 def test_a_change_of_files_is_told_in_tokens() -> None:
-    before = {"A.md": 10, "B.md": 5, "C.md": 7}
-    after = {"A.md": 14, "C.md": 7, "D.md": 3}
-    assert size_changes(before, after) == [
-        "A.md changed (+4 tokens)", "B.md removed (-5 tokens)", "D.md added (+3 tokens)",
+    before = {"A.md": "one", "B.md": "two", "C.md": "three", "E.md": "Take care."}
+    after = {"A.md": "one " * 9, "C.md": "three", "D.md": "four", "E.md": "TAKE care."}
+    grown = estimate(after["A.md"]) - estimate("one")
+    assert size_changes(before, after)[:3] == [
+        f"A.md changed (+{grown} tokens)", f"B.md removed (-{estimate('two')} tokens)",
+        f"D.md added (+{estimate('four')} tokens)",
     ]  # fmt: skip
+    same = {"E.md": "abc 1"}
+    assert size_changes(same, {"E.md": "abd 1"}) == ["E.md changed (as many tokens as before)"]
+    assert size_changes(same, dict(same)) == []
