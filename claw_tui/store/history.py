@@ -150,7 +150,9 @@ class _Reader:
             block.tool.duration_ms = took
             if text(details, "approvalId"):
                 reason = text(details, "reason")
-                block.tool.decision = decision_words(details.get("decision"), reason)
+                block.tool.decision = decision_words(
+                    details.get("decision"), reason, by=text(details, "decidedBy")
+                )
         block.body.replace(clip_output(_text_of(message)))
 
     def _stop(self, message: Json, run_id: str, ts: int) -> None:

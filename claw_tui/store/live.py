@@ -20,6 +20,8 @@ from claw_tui.store.blocks import (
 from claw_tui.store.turns import Queued, queued_from, run_of, turn_name, turn_of, user_block
 from claw_tui.store.wire import Json, flag, maybe_num, num, obj, text, texts
 
+BY_GRANT = "grant"
+"""Who decided where a standing grant did."""
 DECISIONS = {
     "allow-once": "allowed once",
     "allow-always": "allowed always",
@@ -259,7 +261,9 @@ class Live(Struct):
                 tool.expires_at_ms = num(data, "expiresAtMs")
             case "tool.decided":
                 tool.status = ToolStatus.RUNNING
-                tool.decision = decision_words(data.get("decision"), text(data, "reason"))
+                tool.decision = decision_words(
+                    data.get("decision"), text(data, "reason"), by=text(data, "by")
+                )
             case "tool.output":
                 block.body.append(text(data, "delta"))
                 block.body.keep_tail(LIVE_CLIP)
@@ -327,9 +331,12 @@ def _tool_status(raw: str) -> ToolStatus:
         return ToolStatus.ERROR
 
 
-def decision_words(decision: object, reason: str, *, asked: bool = True) -> str:
-    """How a decision reads in the trace; a None decision of an asked call has expired."""
+def decision_words(decision: object, reason: str, *, asked: bool = True, by: str = "") -> str:
+    """How a decision reads in the trace; a None decision of an asked call has expired. What a
+    grant let through nobody was asked about."""
     if isinstance(decision, str) and decision:
+        if by == BY_GRANT and decision == "allow-once":
+            return "granted"
         words = DECISIONS.get(decision, decision)
         return f"{words}: {reason}" if reason and decision == "deny" else words
     return "expired" if asked else ""

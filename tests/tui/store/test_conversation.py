@@ -7,6 +7,7 @@ import pytest
 from claw_tui.store.blocks import LIVE_CLIP, TEXT_CLIP, BlockKind, ToolStatus
 from claw_tui.store.conversation import Conversation
 from claw_tui.store.history import blocks_from_history
+from claw_tui.store.live import decision_words
 from claw_tui.store.store import Pane, Store
 from tests.tui.fake_client import MAIN, NOW, Script
 
@@ -325,3 +326,18 @@ def test_a_decision_that_the_history_carries_is_kept() -> None:
         result["details"] = details
         tools = [b.tool for b in blocks_from_history(messages) if b.tool is not None]
         assert tools[0].decision == words
+
+
+@pytest.mark.parametrize(
+    ("decision", "by", "asked", "words"),
+    [
+        ("allow-once", "console", True, "allowed once"),
+        ("allow-once", "grant", True, "granted"),
+        ("allow-always", "console", True, "allowed always"),
+        ("deny", "grant", True, "denied: no"),
+        (None, "", True, "expired"),
+        (None, "", False, ""),
+    ],
+)
+def test_a_decision_in_words(decision: str | None, by: str, asked: bool, words: str) -> None:
+    assert decision_words(decision, "no", asked=asked, by=by) == words
