@@ -8,8 +8,11 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, ClassVar
 
+from textual._context import active_message_pump
 from textual.app import SystemCommand
 from textual.binding import BindingType
+from textual.css.query import NoMatches
+from textual.dom import DOMNode
 from textual.events import Event, Key, Paste, Resize
 from textual.filter import Monochrome, NoColor
 from textual.timer import Timer
@@ -151,6 +154,15 @@ class ClawApp(Starting):
                 self._handle_exception(error)
             else:
                 raise error
+
+    def _handle_exception(self, error: Exception) -> None:
+        """A page that is taken apart before it stood has no widgets to fill: that is no fault.
+        Keys that come in one go close what they have just opened, or leave the console."""
+        if isinstance(error, NoMatches):
+            node = active_message_pump.get(None)
+            if self._exit or (isinstance(node, DOMNode) and not node.is_attached):
+                return
+        super()._handle_exception(error)
 
     # ── painting ────────────────────────────────────────────────────────────────────────────
 
