@@ -82,7 +82,7 @@ class Asker:
         encoded = self._model.encode(request)
         books, ratio = self._books, self.ratio
         parts, tokens = rows(encoded, self._book, ratio)
-        ticket = await books.admit(tokens) if books is not None else None
+        ticket = await books.admit(tokens, cause.value) if books is not None else None
         # What led to it: the call before it in this run, for the first one the run's own parent.
         parent = f"{self._run.id}/{self.call_id}" if self._calls else self._run.parent_id
         self._calls += 1

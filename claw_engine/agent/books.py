@@ -75,7 +75,7 @@ class Books:
         """By what estimates for this model are multiplied."""
         return self._meter.ratio(self._caller.model)
 
-    async def admit(self, estimated: int) -> Ticket:
+    async def admit(self, estimated: int, cause: str = "") -> Ticket:
         """Let a call of so many estimated tokens go, or wait for the operator's word.
 
         `estimated` is without the ratio. Raises BudgetReached: then nothing may be sent.
@@ -84,7 +84,7 @@ class Books:
         while True:
             if meter.bound:
                 await meter.ready(self._caller.session_id)
-            found = meter.admit(self._caller, tokens, self._steps.notice)
+            found = meter.admit(self._caller, tokens, self._steps.notice, cause)
             if isinstance(found, Ticket):
                 return found
             if found.standing.limit.action == "stop":

@@ -1,8 +1,9 @@
 """The ledger: every call's spending in SQLite, in the order it came.
 
 Works without the trace store. A call is handed over without waiting and written a moment later,
-with those that end beside it: a kill -9 loses that moment's, never a row that was read. A disk
-that fails is told once; the calls are kept in memory and written when it works again.
+with those that end beside it: a kill -9 loses that moment's, never a row that was read. A call that
+begins is written at once, as estimated; one that was never settled counts so at the next start. A
+disk that fails is told once; the calls are kept in memory and written when it works again.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
 
 from claw_engine.storage.errors import StateDiskError
 from claw_engine.world import Timer, World
@@ -35,6 +38,24 @@ KEPT = 10_000
 UNREAD = "Until it can be read, sums and budgets count only what this engine spends."
 
 
+class Batch(Struct):
+    """What one transaction writes."""
+
+    spent: list[Spent]
+    begun: dict[int, Spent]
+    ended: list[int]
+
+    def store(self, connection: sqlite3.Connection) -> None:
+        from claw_engine.usage import schema  # with the first call, not with a start
+
+        schema.insert(connection, self.spent)
+        schema.insert_open(connection, self.begun)
+        schema.drop_open(connection, self.ended)
+
+    def clear(self) -> None:
+        self.spent, self.begun, self.ended = [], {}, []
+
+
 class Ledger:
     """Loop thread only. `trouble` is told once what is wrong, and "" when it is mended; `anew`
     where a damaged file was put when a fresh one was begun."""
@@ -48,6 +69,11 @@ class Ledger:
         self._trouble = trouble
         self._anew = anew
         self._waiting: list[Spent] = []
+        self._begun: dict[int, Spent] = {}
+        """Calls under way that are not written yet."""
+        self._ended: list[int] = []
+        """Calls whose row among those under way is to go."""
+        self._calls = 0
         self._database: Database | None = None
         self._opening = asyncio.Lock()
         self._writer: asyncio.Task[None] | None = None
@@ -55,9 +81,30 @@ class Ledger:
         self._failing = False
         self._closed = False
 
+    def begin(self, estimated: Spent) -> int:
+        """Take a call that goes out now; its number. Never waits, never raises."""
+        self._calls += 1
+        self._begun[self._calls] = estimated
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due()  # its answer may take minutes: no moment is waited
+        return self._calls
+
+    def end(self, number: int, spent: Spent | None) -> None:
+        """A call that began has ended; None: it cost nothing. Never waits, never raises."""
+        if self._begun.pop(number, None) is None:
+            self._ended.append(number)
+        if spent is not None:
+            self.add(spent)
+        else:
+            self._soon()
+
     def add(self, spent: Spent) -> None:
         """Take a call; never waits, never raises."""
         self._waiting.append(spent)
+        self._soon()
+
+    def _soon(self) -> None:
         if self._timer is None and self._writer is None and not self._closed:
             self._timer = self._world.clock.call_later(MOMENT_S, self._due)
 
@@ -96,22 +143,26 @@ class Ledger:
             self._timer.cancel()
         if self._writer is not None:
             await asyncio.wait([self._writer])
-        if self._waiting:
+        if self._more:
             await self._write()
         self._closed = True
         database, self._database = self._database, None
         if database is not None:
             await database.shut()
 
+    @property
+    def _more(self) -> bool:
+        return bool(self._waiting or self._begun or self._ended)
+
     def _due(self) -> None:
         self._timer = None
-        if self._writer is None and self._waiting and not self._closed:
+        if self._writer is None and self._more and not self._closed:
             loop = asyncio.get_running_loop()
             self._writer = loop.create_task(self._write(), name="usage ledger")
 
     async def _write(self) -> None:
         try:
-            while self._waiting:
+            while self._more:
                 database = await self._opened()
                 await self._run(database, self._take(), lambda connection: None)
         except StateDiskError as error:
@@ -122,21 +173,22 @@ class Ledger:
             self._writer = None
 
     async def _run(
-        self, database: Database, batch: list[Spent], work: Callable[[sqlite3.Connection], T]
+        self, database: Database, batch: Batch, work: Callable[[sqlite3.Connection], T]
     ) -> T:
         from claw_engine.storage.sqlite import transaction
-        from claw_engine.usage import schema  # with the first call, not with a start
 
         def both(connection: sqlite3.Connection) -> T:
-            if batch:
-                transaction(connection, lambda inside: schema.insert(inside, batch))
+            if batch.spent or batch.begun or batch.ended:
+                transaction(connection, batch.store)
                 batch.clear()  # written: a failure from here on must not bring it back
             return work(connection)
 
         try:
             found = await database.run(both)
         except StateDiskError as error:
-            self._waiting[:0] = batch
+            self._waiting[:0] = batch.spent
+            self._begun = {**batch.begun, **self._begun}
+            self._ended[:0] = batch.ended
             self._told(error.sentence())
             raise
         self._told("")
@@ -165,10 +217,16 @@ class Ledger:
 
         schema.prepare(connection)
         before = self._world.clock.now_ms() - schema.FOLD_DAYS * schema.DAY_MS
-        transaction(connection, lambda inside: schema.fold(inside, before))
 
-    def _take(self) -> list[Spent]:
-        batch, self._waiting = self._waiting, []
+        def make(inside: sqlite3.Connection) -> None:
+            schema.count_open(inside)  # an engine that died left them
+            schema.fold(inside, before)
+
+        transaction(connection, make)
+
+    def _take(self) -> Batch:
+        batch = Batch(self._waiting, self._begun, self._ended)
+        self._waiting, self._begun, self._ended = [], {}, []
         return batch
 
     def _told(self, why: str) -> None:

@@ -54,6 +54,8 @@ class Ticket(Struct, eq=False):
     caller: Caller
     tokens: int
     cost: float
+    number: int
+    """In the ledger."""
 
 
 class Over(Struct, frozen=True):
@@ -176,7 +178,7 @@ class Meter:
                 del self._sessions[next(iter(self._sessions))]
             self._sessions[session_id] = sums
 
-    def admit(self, caller: Caller, tokens: int, notice: Notice) -> Ticket | Over:
+    def admit(self, caller: Caller, tokens: int, notice: Notice, cause: str = "") -> Ticket | Over:
         """Take a call in, or say which budget it does not fit into. `tokens` is its estimated
         input; `notice` is told once what was reached. Call `ready` first."""
         from claw_engine.usage import budgets
@@ -184,7 +186,7 @@ class Meter:
 
         cost = at_least(tokens, caller.prices)
         if not self.bound:
-            return self._taken(caller, tokens, cost)
+            return self._taken(caller, tokens, cost, cause)
         standings = [(s, self._needs(s.limit, tokens, cost)) for s in self.standings(caller)]
         found = budgets.worst(standings)
         for standing, more in standings:
@@ -194,7 +196,7 @@ class Meter:
                 self._tell_passed(standing, more, notice)
         if found is not None:
             return Over(found[0], found[1], self._until())
-        return self._taken(caller, tokens, cost)
+        return self._taken(caller, tokens, cost, cause)
 
     def question(self, over: Over) -> asyncio.Lock:
         """Held while the operator is asked about a budget."""
@@ -235,9 +237,9 @@ class Meter:
     def settle(self, ticket: Ticket, spent: Spent | None) -> None:
         """The call has ended; None: it cost nothing."""
         self._tickets.discard(ticket)
+        self.ledger.end(ticket.number, spent)
         if spent is None:
             return
-        self.ledger.add(spent)
         if self._day is not None and _inside(self._day[0])(spent):
             self._day[1].add(spent)
         if (sums := self._sessions.get(spent.session_id)) is not None:
@@ -254,8 +256,16 @@ class Meter:
 
     # ── inside ──────────────────────────────────────────────────────────────────────────────
 
-    def _taken(self, caller: Caller, tokens: int, cost: float | None) -> Ticket:
-        ticket = Ticket(caller, tokens, cost or 0.0)
+    def _taken(self, caller: Caller, tokens: int, cost: float | None, cause: str) -> Ticket:
+        from claw_engine.messages import Usage
+        from claw_engine.usage.records import Spent
+
+        estimated = Spent(
+            self.clock.now_ms(), caller.session_key, caller.session_id, caller.agent_id,
+            caller.run_id, "", caller.model, cause, "running", Usage(tokens, 0, total=tokens),
+            False, cost,
+        )  # fmt: skip
+        ticket = Ticket(caller, tokens, cost or 0.0, self.ledger.begin(estimated))
         self._tickets.add(ticket)
         return ticket
 

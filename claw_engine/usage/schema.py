@@ -1,13 +1,14 @@
-"""The ledger's one table, what is written into it and summed from it. Blocking: for its thread.
+"""The ledger's tables, what is written into it and summed from it. Blocking: for its thread.
 
 SQLite and not a file of lines: sums for any day edge, time zone or clock jump are one statement
 there, and folding old calls together is one transaction. A row is one call; calls older than
 `FOLD_DAYS` are folded into one row a quarter of an hour, which every time zone's day edge respects.
+`open` holds calls under way as they were estimated; what a dead engine left in it has been spent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
@@ -42,10 +43,21 @@ CREATE TABLE IF NOT EXISTS spent (
 CREATE INDEX IF NOT EXISTS spent_at ON spent (at);
 CREATE INDEX IF NOT EXISTS spent_session ON spent (session_id);
 CREATE INDEX IF NOT EXISTS spent_key ON spent (session, at);
+CREATE TABLE IF NOT EXISTS open (
+  n INTEGER PRIMARY KEY, at INTEGER NOT NULL, session TEXT NOT NULL, session_id TEXT NOT NULL,
+  agent TEXT NOT NULL, run TEXT NOT NULL, model TEXT NOT NULL, cause TEXT NOT NULL,
+  unpriced INTEGER NOT NULL, input INTEGER NOT NULL, cost REAL NOT NULL
+) STRICT;
 """
 _INSERT = (
     "INSERT INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, 0)"
 )  # fmt: skip
+_COUNT_OPEN = """
+INSERT INTO spent
+SELECT at, session, session_id, agent, run, '', model, cause, 'interrupted', 1, 1, unpriced, input,
+  0, 0, 0, input, cost, 0
+FROM open
+"""
 _FOLD = f"""
 INSERT INTO spent
 SELECT at / {QUARTER_MS} * {QUARTER_MS} AS quarter, session, session_id, agent, '', '', model,
@@ -81,6 +93,29 @@ def prepare(connection: sqlite3.Connection) -> None:
 def insert(connection: sqlite3.Connection, calls: Iterable[Spent]) -> None:
     """Add calls, within the caller's transaction."""
     connection.executemany(_INSERT, map(_row, calls))
+
+
+def insert_open(connection: sqlite3.Connection, calls: Mapping[int, Spent]) -> None:
+    """Note calls that go out, by their numbers, within the caller's transaction."""
+    connection.executemany(
+        "INSERT OR REPLACE INTO open VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (n, s.at_ms, s.session_key, s.session_id, s.agent_id, s.run_id, s.model, s.cause,
+             int(s.cost is None), s.usage.input, s.cost or 0.0)
+            for n, s in calls.items()
+        ],
+    )  # fmt: skip
+
+
+def drop_open(connection: sqlite3.Connection, numbers: Iterable[int]) -> None:
+    """Calls that are under way no more, within the caller's transaction."""
+    connection.executemany("DELETE FROM open WHERE n = ?", [(n,) for n in numbers])
+
+
+def count_open(connection: sqlite3.Connection) -> None:
+    """Count what a dead engine left under way, within the caller's transaction."""
+    connection.execute(_COUNT_OPEN)
+    connection.execute("DELETE FROM open")
 
 
 def fold(connection: sqlite3.Connection, before_ms: int) -> None:

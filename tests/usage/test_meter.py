@@ -8,6 +8,8 @@ import pytest
 import pytest_asyncio
 
 from claw_engine.storage.errors import StateDiskError
+from claw_engine.storage.sqlite import read_only
+from claw_engine.usage import schema
 from claw_engine.usage.meter import Over, Ticket
 from tests.support.fakes import FakeClock, fake_world
 from tests.usage.samples import Desk, caller, spent
@@ -225,3 +227,42 @@ async def test_a_damaged_ledger_is_told_before_the_first_call(tmp_path: Path) ->
     await desk.meter.open()
     assert [kept.name for kept in desk.anew] == ["usage.db.damaged-1"]
     await desk.meter.close()
+
+
+async def test_a_call_under_way_at_a_kill_counts_as_estimated(tmp_path: Path) -> None:
+    dead = Desk(tmp_path)
+    await dead.call(100)
+    assert isinstance(await dead.admit(600), Ticket)
+    refused = await dead.admit(50)
+    assert isinstance(refused, Ticket)
+    dead.meter.settle(refused, None)
+    found = await dead.ledger.read(lambda c: schema.between(c, 0, 1 << 60))
+    assert (found.calls, found.total) == (1, 100)  # under way is not yet spent
+    # Nothing is settled or closed any more; the next engine opens the same file.
+    second = Desk(tmp_path, dead.world)
+    second.limit("day", tokens=1000, action="stop", warn_at=())
+    over = await second.admit(400)
+    assert isinstance(over, Over)
+    assert over.standing.spent == 700
+    sums = await second.ledger.read(lambda c: schema.of_session(c, "s1"))
+    assert (sums.calls, sums.estimated, sums.input) == (2, 1, 690)
+    await second.meter.close()
+    third = Desk(tmp_path, dead.world)  # counted once
+    assert (await third.ledger.read(lambda c: schema.of_session(c, "s1"))).total == 700
+    await third.meter.close()
+    await dead.ledger.close()
+
+
+async def test_a_call_is_written_when_it_begins(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    ticket = await desk.admit(600)
+    assert isinstance(ticket, Ticket)
+    assert desk.ledger._writer is not None
+    await desk.ledger._writer  # no clock has moved
+    other = read_only(tmp_path / "usage" / "usage.db")
+    assert other.execute("SELECT n, input FROM open").fetchall() == [(ticket.number, 600)]
+    desk.meter.settle(ticket, spent(700))
+    await desk.meter.close()
+    assert other.execute("SELECT count(*) FROM open").fetchone() == (0,)
+    assert schema.between(other, 0, 1 << 60).total == 700
+    other.close()
