@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from textual.strip import Strip
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 WIDEST = 1000
 """The engine's own bound (lanes.configure)."""
 
+_turns: WeakKeyDictionary[ClawApp, asyncio.Lock] = WeakKeyDictionary()
+"""One order after the other: a second press counts from where the first has led."""
+
 
 async def read(app: ClawApp) -> None:
     """The lanes and their runs as they are now; afterwards events tell."""
@@ -36,9 +41,9 @@ async def do(app: ClawApp, message: LanesPage.Wanted) -> None:
     subject = message.subject
     match message.verb:
         case "width" if isinstance(subject, Lane):
-            _width(app, subject, message.step)
+            app.go(partial(_width, app, subject.name, message.step))
         case "place" if isinstance(subject, LaneRun):
-            _move(app, subject, message.step)
+            app.go(partial(_move, app, subject.id, message.step))
         case "drop" if isinstance(subject, LaneRun):
             _ask_drop(app, subject)
         case "open" if isinstance(subject, LaneRun):
@@ -48,31 +53,38 @@ async def do(app: ClawApp, message: LanesPage.Wanted) -> None:
             pass
 
 
-def _width(app: ClawApp, lane: Lane, step: int) -> None:
-    width = lane.width + step if step else None
-    if width is not None and not 1 <= width <= WIDEST:
-        why = "the narrowest is 1; P pauses everything" if width < 1 else f"the widest is {WIDEST}"
-        app.refuse(why)
-        return
-    app.go(partial(_configure, app, lane, width))
+def _turn(app: ClawApp) -> asyncio.Lock:
+    return _turns.setdefault(app, asyncio.Lock())
 
 
-async def _configure(app: ClawApp, lane: Lane, width: int | None) -> None:
-    await _order(app, "lanes.configure", {"lane": lane.name, "width": width})
+async def _width(app: ClawApp, name: str, step: int) -> None:
+    async with _turn(app):
+        lane = app.store.lanes.lanes.get(name)
+        if lane is None:
+            return
+        width = lane.width + step if step else None
+        if width is not None and width < 1:
+            app.refuse("the narrowest is 1; P pauses everything")
+        elif width is not None and width > WIDEST:
+            app.refuse(f"the widest is {WIDEST}")
+        else:
+            await _order(app, "lanes.configure", {"lane": name, "width": width})
 
 
-def _move(app: ClawApp, run: LaneRun, step: int) -> None:
-    place = app.store.lanes.place(run) + step
-    if place < 0:
-        app.refuse("it is the next one already")
-    elif step > 0 and not any(run.id in other.behind for other in app.store.lanes.runs):
-        app.refuse("nothing waits after it")
-    else:
-        app.go(partial(_move_to, app, run, place))
-
-
-async def _move_to(app: ClawApp, run: LaneRun, place: int) -> None:
-    await _order(app, "lanes.move", {"runId": run.id, "position": place})
+async def _move(app: ClawApp, run_id: str, step: int) -> None:
+    async with _turn(app):
+        lanes = app.store.lanes
+        run = next((run for run in lanes.runs if run.id == run_id), None)
+        if run is None or run.group != "queued":
+            app.refuse("it waits no more")
+            return
+        place = lanes.place(run) + step
+        if place < 0:
+            app.refuse("it is the next one already")
+        elif step > 0 and not any(run_id in other.behind for other in lanes.runs):
+            app.refuse("nothing waits after it")
+        else:
+            await _order(app, "lanes.move", {"runId": run_id, "position": place})
 
 
 def drop_lines(run: LaneRun, words: str, width: int, ink: Ink) -> list[Strip]:

@@ -92,6 +92,7 @@ class LogReader(ListPage):
         run_alone(self, "log", partial(self._done, work))
 
     async def _done(self, work: Work) -> None:
+        before = self._shown()
         todo: Work | None = work
         while todo is not None:
             try:
@@ -104,7 +105,14 @@ class LogReader(ListPage):
         self._reading, self.loaded = False, True
         if self.is_attached:
             self._look_later()
-            self.show()
+            if self._shown() != before:  # a quiet log costs the terminal nothing
+                self.show()
+
+    def _shown(self) -> tuple[object, ...]:
+        """What differs when there is something to paint."""
+        window = self.window
+        return (self.loaded, self.problem, self.new, self.index, self.following, window.began,
+                window.at_end, window.scanned, id(window))  # fmt: skip
 
     async def _open(self) -> None:
         piece = tail_from(await self._ask("logs.tail", {"limit": PAGE}))

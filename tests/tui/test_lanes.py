@@ -78,13 +78,16 @@ async def test_a_lane_gets_wider_narrower_and_back() -> None:
     async with lanes(fake) as (c, _):
         await c.press("plus")
         await c.until(lambda: c.app.store.lanes.lanes["main"].width == 5, "wider")
+        await c.pilot.press("plus", "minus", "plus", "plus")  # none of them is lost
+        await c.until(lambda: c.app.store.lanes.lanes["main"].width == 7, "in turn")
         await c.press("0")
         await c.until(lambda: c.app.store.lanes.lanes["main"].width == 4, "configured")
         await c.press("j", "minus")
         await c.settled()
         assert "the narrowest is 1" in c.screen_text()
         asked = [(p["lane"], p["width"]) for p in c.client.asked("lanes.configure")]
-        assert asked == [("main", 5), ("main", None)]
+        assert [width for _, width in asked] == [5, 6, 5, 6, 7, None]
+        assert {name for name, _ in asked} == {"main"}
         await c.press("d")
         assert "select a message that waits" in c.screen_text()
 

@@ -303,6 +303,19 @@ async def test_closed_it_asks_nothing_and_open_once_a_second(
         assert len(c.client.asked("logs.tail")) == asked
 
 
+async def test_a_quiet_log_paints_nothing(log: FakeLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    log.many(10)
+    async with logs(log) as (c, page):
+        shown: list[int] = []
+        real = page.show
+        monkeypatch.setattr(page, "show", lambda: (shown.append(1), real()))
+        await look(c, page)
+        assert not shown
+        log.add("something")
+        await look(c, page)
+        assert shown
+
+
 async def test_by_name(log: FakeLog) -> None:
     log.many(3)
     async with console(client=log.install(FakeClient())) as c:
