@@ -54,15 +54,19 @@ async def measured(size: tuple[int, int], log: FakeLog) -> dict[str, list[float]
             used = await _cpu(c, "9", lambda: _open(c) is not None)
             page = _open(c)
             assert page is not None
-            up = await _cpu(c, "pageup", lambda: not page.following)
-            had = len(page.window.records)
-            more = await _cpu(c, "g", lambda: len(page.window.records) > had)
+            up, more = await _back(c, page)
             found["first" if run == 0 else "open"].append(used)
             if run:
                 found["up"].append(up)
                 found["page"].append(more)
             await c.press("1")
     return found
+
+
+async def _back(c: Console, page: LogsPage) -> tuple[float, float]:
+    up = await _cpu(c, "pageup", lambda: not page.following)
+    had = len(page.window.records)
+    return up, await _cpu(c, "g", lambda: len(page.window.records) > had)
 
 
 def _open(c: Console) -> LogsPage | None:

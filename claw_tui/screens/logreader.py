@@ -16,8 +16,8 @@ from claw_tui.store.sanitize import line
 from claw_tui.store.wire import Json
 from claw_tui.widgets.host import host
 
-PAGE = 500
-"""Lines asked for at a time."""
+FIRST, PAGE, SCAN = 120, 250, 500
+"""Lines asked for at a time: to open the view, to go on, to look for what a filter keeps."""
 BURST = 1000
 """Lines taken at once while following; of more, the last ones."""
 SCAN_PAGES = 40
@@ -92,7 +92,7 @@ class LogReader(ListPage):
         run_alone(self, "log", partial(self._done, work))
 
     async def _done(self, work: Work) -> None:
-        before = self._shown()
+        before = self.shown()
         todo: Work | None = work
         while todo is not None:
             try:
@@ -105,21 +105,26 @@ class LogReader(ListPage):
         self._reading, self.loaded = False, True
         if self.is_attached:
             self._look_later()
-            if self._shown() != before:  # a quiet log costs the terminal nothing
+            if self.shown() != before:  # a quiet log costs the terminal nothing
                 self.show()
 
-    def _shown(self) -> tuple[object, ...]:
+    def shown(self) -> tuple[object, ...]:
         """What differs when there is something to paint."""
         window = self.window
         return (self.loaded, self.problem, self.new, self.index, self.following, window.began,
                 window.at_end, window.scanned, id(window))  # fmt: skip
 
     async def _open(self) -> None:
-        piece = tail_from(await self._ask("logs.tail", {"limit": PAGE}))
+        limit = FIRST if self._paged else SCAN  # the only look that is to be had
+        piece = tail_from(await self._ask("logs.tail", {"limit": limit}))
         self._heard = (piece.file, piece.end)
         self.window.newer(piece)
         self.index = len(self.window.records) - 1
         await self._fill()
+
+    @property
+    def _lines(self) -> int:
+        return SCAN if self.window.sieve.words else PAGE
 
     async def _fill(self) -> None:
         """With a filter, look further back until a screen is full."""
@@ -142,7 +147,7 @@ class LogReader(ListPage):
         top = self.window.top
         if top is None:
             return
-        params = {"file": top[0], "end": top[1], "limit": PAGE}
+        params = {"file": top[0], "end": top[1], "limit": self._lines}
         self.index += self.window.older(page_from(await self._ask("logs.page", params)))
         self.index = max(0, min(self.index, len(self.window.records) - 1))
 
@@ -150,7 +155,7 @@ class LogReader(ListPage):
         """What stands below the window, until something was found."""
         for _ in range(SCAN_PAGES):
             file, end = self.window.bottom
-            params = {"file": file, "start": end, "limit": PAGE}
+            params = {"file": file, "start": end, "limit": self._lines}
             piece = page_from(await self._ask("logs.page", params))
             piece.newest |= not piece.lines and piece.file == file
             came, gone = self.window.newer(piece)

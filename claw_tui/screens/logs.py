@@ -9,13 +9,14 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 from textual.binding import BindingType
-from textual.events import ScreenResume
 from textual.strip import Strip
 
 from claw_tui.keymap import bindings
 from claw_tui.screens.logreader import NEAR, LogReader
+from claw_tui.screens.page import Page
 from claw_tui.store.logs import Record
-from claw_tui.widgets.bars import HintBar
+from claw_tui.store.store import Pane
+from claw_tui.widgets.bars import HintBar, ToastBar
 from claw_tui.widgets.host import host
 from claw_tui.widgets.lineview import Lines, set_title
 from claw_tui.widgets.logpaint import local, log_row, record_lines
@@ -32,22 +33,34 @@ class LogsPage(LogReader):
     view = "9"
     about = "One record"
     opened = False
+    _painted: tuple[object, ...] = ()
+    """What the list was painted of."""
 
     @property
     def pane_name(self) -> str:
         return "log record" if self.opened else "logs"
 
     def on_mount(self) -> None:
+        self.query_one(RowList).styles.height = "1fr"  # before anything is laid out by them
+        self.query_one("#detail", Lines).display = False
         self.afresh()
 
-    def on_screen_resume(self, event: ScreenResume) -> None:
-        self.show()
-
     # ── showing ─────────────────────────────────────────────────────────────────────────────
+
+    def pull(self, dirty: set[Pane]) -> bool:
+        """The bars; nothing else here comes from the store."""
+        Page.pull(self, dirty)
+        self.query_one(ToastBar).refresh()
+        self.show()
+        return False
 
     def show(self) -> None:
         if not self.size.width or not self.query(RowList):  # not there yet, or going
             return
+        now = (*self.shown(), self.size, self.opened, host(self).ink, self._place())
+        if now == self._painted:
+            return
+        self._painted = now
         records, listed = self.window.records, self.query_one(RowList)
         detail = self.query_one("#detail", Lines)
         self.index = max(0, min(self.index, len(records) - 1))
@@ -59,12 +72,17 @@ class LogsPage(LogReader):
         listed.show(self.rows(), self.index)
         if self.following:
             listed.scroll_to(y=len(records), animate=False, force=True, immediate=True)
+        if detail.display is not self.opened:  # the list gets another height by it
+            self.call_after_refresh(self._keep_in_sight)
         detail.display = self.opened
         if self.opened:
             set_title(detail, self.about)
             detail.show(self.detail(max(20, self.size.width - 5)))
             detail.styles.height = "1fr"
         self.query_one(HintBar).refresh()
+
+    def _keep_in_sight(self) -> None:
+        self.query_one(RowList).scroll_into(self.index, self.index + 1)
 
     def rows(self) -> Sequence[Row]:
         records, width, ink = self.window.records, self.size.width - 3, host(self).ink
