@@ -6,7 +6,9 @@ from __future__ import annotations
 import asyncio
 import difflib
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+import math
+import stat
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 
 from claw_engine.client.base import ClientError
@@ -17,6 +19,9 @@ from claw_tui.store.wire import Json, num, obj, objs, text
 FORMAT, VERSION = "claw-trace", 1
 MOST_BYTES = 500_000_000
 """A file larger than this is no run: it would fill the memory."""
+LATEST_MS = 253_402_214_400_000
+"""31 December 9999; a day is left for the zones east of Greenwich."""
+MOMENTS = ("startedMs", "endedMs", "firstTokenMs", "ts")
 AROUND = 60
 """Characters shown before and after a match."""
 
@@ -27,23 +32,50 @@ class NoRecording(ClawError):
 
 def load(path: Path) -> RecordedRun:
     """The run of a file. Raises NoRecording."""
+    no_run = NoRecording(f"{path} is no exported run.", hint="claw trace export RUN makes one.")
     try:
-        if path.stat().st_size > MOST_BYTES:
+        about = path.stat()
+        if not stat.S_ISREG(about.st_mode):  # reading a pipe would wait for ever
+            raise no_run
+        if about.st_size > MOST_BYTES:
             raise NoRecording(f"{path} is too large to be an exported run.")
-        raw = json.loads(path.read_bytes())
+        raw = json.loads(path.read_bytes(), parse_constant=_finite, parse_float=_finite)
     except OSError as error:
         raise NoRecording(f"{path} cannot be read: {error.strerror}.") from error
+    except (RecursionError, OverflowError) as error:
+        raise no_run from error
     except ValueError as error:
         raise NoRecording(f"{path} is no JSON.", hint="claw trace export RUN makes one.") from error
     data = obj(raw)
     if text(data, "format") != FORMAT or not text(obj(data.get("run")), "id"):
-        raise NoRecording(f"{path} is no exported run.", hint="claw trace export RUN makes one.")
+        raise no_run
+    if not all(_possible(row) for row in _timed(data)):
+        raise no_run
     if num(data, "version") > VERSION:
         raise NoRecording(
             f"{path} was written by a newer claw (format {num(data, 'version')}).",
             hint="Open it with that version.",
         )
     return RecordedRun(path.name, data)
+
+
+def _finite(words: str) -> float:
+    """Raises OverflowError: JSON itself knows no NaN, and a number that is too large is none."""
+    value = float(words)
+    if not math.isfinite(value):
+        raise OverflowError(words)
+    return value
+
+
+def _timed(data: Json) -> Iterator[Json]:
+    yield obj(data.get("run"))
+    for name in ("calls", "tools", "events"):
+        yield from objs(data.get(name))
+
+
+def _possible(row: Json) -> bool:
+    """Whether its times can be shown: ms since 1970, before the year 9999 ends anywhere."""
+    return all(0 <= num(row, name) <= LATEST_MS for name in MOMENTS)
 
 
 class RecordedRun:

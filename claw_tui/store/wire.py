@@ -4,6 +4,7 @@ fields out or send other types, and the console shows what it can."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import TypeAlias
 
 Json: TypeAlias = Mapping[str, object]
@@ -32,13 +33,18 @@ def texts(raw: Json, key: str) -> tuple[str, ...]:
 
 def num(raw: Json, key: str, default: int = 0) -> int:
     value = raw.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _finite(value):
         return default
     return int(value)
 
 
+def _finite(value: float) -> bool:
+    return isinstance(value, int) or isfinite(value)
+
+
 def maybe_num(raw: Json, key: str) -> int | None:
-    return num(raw, key) if isinstance(raw.get(key), int | float) else None
+    value = raw.get(key)
+    return num(raw, key) if isinstance(value, int | float) and _finite(value) else None
 
 
 def flag(raw: Json, key: str, default: bool = False) -> bool:

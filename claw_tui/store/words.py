@@ -14,13 +14,20 @@ def countdown(ms: int) -> str:
 
 
 def clock(ms: int) -> str:
-    """Local wall time as HH:MM; empty for an unknown time."""
-    return datetime.fromtimestamp(ms / 1000).strftime("%H:%M") if ms > 0 else ""
+    """Local wall time as HH:MM; empty for an unknown or impossible time."""
+    return _local(ms, "%H:%M")
 
 
 def day(ms: int) -> str:
-    """Local date and wall time as 30 Nov 14:02; empty for an unknown time."""
-    return datetime.fromtimestamp(ms / 1000).strftime("%d %b %H:%M") if ms > 0 else ""
+    """Local date and wall time as 30 Nov 14:02; empty for an unknown or impossible time."""
+    return _local(ms, "%d %b %H:%M")
+
+
+def _local(ms: int, form: str) -> str:
+    try:
+        return datetime.fromtimestamp(ms / 1000).strftime(form) if ms > 0 else ""
+    except (OverflowError, ValueError, OSError):  # beyond the years that a date can have
+        return ""
 
 
 def took(ms: int | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,8 @@ from claw_tui.app import ClawApp
 from claw_tui.recorded import NoRecording, load
 from claw_tui.screens.prompt import PromptScreen
 from claw_tui.screens.replay import ReplayPage
+from claw_tui.store.wire import maybe_num, num
+from claw_tui.store.words import clock, day
 from tests.support.engines import Operator, engine_on
 from tests.tui.fake_client import FakeClock
 from tests.tui.support import SMALL, Console
@@ -38,6 +41,10 @@ async def exported(tmp_path: Path) -> Path:
     return target
 
 
+def _run(more: bytes) -> bytes:
+    return b'{"format": "claw-trace", "version": 1, "run": {"id": "r", %s}}' % more
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [
@@ -47,6 +54,13 @@ async def exported(tmp_path: Path) -> Path:
         (b'{"format": "other", "run": {"id": "r"}}', "is no exported run"),
         (b'{"format": "claw-trace", "version": 9, "run": {"id": "r"}}', "a newer claw"),
         (b"\xff\xfe\x00", "is no JSON"),
+        (_run(b'"startedMs": 1e25'), "is no exported run"),
+        (_run(b'"startedMs": 1e999'), "is no exported run"),
+        (_run(b'"startedMs": NaN'), "is no exported run"),
+        (_run(b'"endedMs": -1'), "is no exported run"),
+        (_run(b'"x": 1}, "events": [{"ts": 1e25}], "y": {"x": 1'), "is no exported run"),
+        (_run(b'"x": 1}, "calls": [{"startedMs": 253402300800000}], "y": {'), "is no exported run"),
+        (b"[" * 200_000, "is no exported run"),
     ],
 )
 def test_what_is_no_exported_run(tmp_path: Path, data: bytes, words: str) -> None:
@@ -54,6 +68,20 @@ def test_what_is_no_exported_run(tmp_path: Path, data: bytes, words: str) -> Non
     path.write_bytes(data)
     with pytest.raises(NoRecording, match=words):
         load(path)
+
+
+def test_what_cannot_be_read_to_an_end_is_not_begun(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero")):
+        with pytest.raises(NoRecording, match="is no exported run"):
+            load(path)
+
+
+def test_times_that_no_date_has_are_shown_as_unknown() -> None:
+    for ms in (10**25, 10**400, 253_402_300_800_000 * 2):
+        assert clock(ms) == day(ms) == ""
+    assert num({"a": float("nan")}, "a", 3) == num({"a": float("inf")}, "a", 3) == 3
+    assert maybe_num({"a": float("nan")}, "a") is None
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
