@@ -126,7 +126,7 @@ def _raw(args: Namespace) -> Json:
             })  # fmt: skip
         return _file(True, {
             "run": wire(row), "calls": calls, "texts": texts,
-            "tools": [wire(tool) for tool in reader.tools(steps)],
+            "tools": [wire(tool) for tool in reader.tools(steps, row)],
             "events": [step.to_json() for step in steps],
         })  # fmt: skip
     finally:

@@ -70,7 +70,7 @@ class TraceDesk:
             return {
                 "run": shown.values(wire(row), redactor),
                 "calls": [shown.values(wire(call), redactor) for call in reversed(calls)],
-                "tools": [wire(tool) for tool in reader.tools(steps)],
+                "tools": [wire(tool) for tool in reader.tools(steps, row)],
                 "events": [
                     shown.values(step.to_json(), redactor) for step in _with_parts(db, steps)
                 ],

@@ -211,25 +211,56 @@ def events(db: sqlite3.Connection, n: int, row: RunRow) -> list[TraceEvent]:
     ]
 
 
-def tools(steps: list[TraceEvent]) -> list[ToolRow]:
+class _Told(Struct):
+    """What the steps say of one tool call."""
+
+    began: TraceEvent
+    waiting: TraceEvent | None = None
+    decided: TraceEvent | None = None
+    ended: TraceEvent | None = None
+    cut: bool = False
+    """Its run began again after it: the engine that ran it is gone."""
+
+
+def tools(steps: list[TraceEvent], row: RunRow) -> list[ToolRow]:
     """The tool calls of a run's steps, in the order they began."""
-    begun: dict[str, TraceEvent] = {}
-    ended: dict[str, TraceEvent] = {}
+    told: dict[str, _Told] = {}
     for step in steps:
-        if step.kind is TraceKind.TOOL_STARTED:
-            begun[str(step.data.get("toolCallId"))] = step
-        elif step.kind is TraceKind.TOOL_ENDED:
-            ended[str(step.data.get("toolCallId"))] = step
-    return [_tool(id_, step, ended.get(id_)) for id_, step in begun.items()]
+        known = told.get(str(step.data.get("toolCallId")))
+        match step.kind:
+            case TraceKind.RUN_STARTED:
+                for one in told.values():
+                    one.cut = True
+            case TraceKind.TOOL_STARTED:
+                told[str(step.data.get("toolCallId"))] = _Told(step)
+            case TraceKind.TOOL_WAITING if known is not None:
+                known.waiting = step
+            case TraceKind.TOOL_DECIDED if known is not None:
+                known.decided = step
+            case TraceKind.TOOL_ENDED if known is not None:
+                known.ended = step
+            case _:
+                pass
+    last_ms = steps[-1].ts if steps else 0
+    return [_tool(id_, one, row, last_ms) for id_, one in told.items()]
 
 
-def _tool(id_: str, began: TraceEvent, end: TraceEvent | None) -> ToolRow:
+def _tool(id_: str, told: _Told, row: RunRow, last_ms: int) -> ToolRow:
+    began, end = told.began, told.ended
     call_id = f"{began.run_id}/{began.data.get('callId')}"
     name = str(began.data.get("name"))
     if end is None:
+        status = "interrupted" if told.cut or row.status != "running" else "running"
+        waited, decision = 0, None
+        if told.decided is not None:
+            decision = told.decided.data.get("decision")
+        if told.waiting is not None:  # undecided: as long as the steps go
+            until = told.decided.ts if told.decided is not None else last_ms
+            waited = max(0, until - told.waiting.ts)
         return ToolRow(
-            id_, began.run_id, call_id, name, "running", began.ts, None, None, 0, None, None
-        )
+            id_, began.run_id, call_id, name, status, began.ts, None, None, waited, None,
+            None if decision is None else str(decision),
+        )  # fmt: skip
     said: Any = end.data
     return ToolRow(
         id_, began.run_id, call_id, name, said.get("status", ""), began.ts, end.ts,

@@ -31,6 +31,7 @@ class ToolStatus(StrEnum):
     ERROR = "error"
     SKIPPED = "skipped"
     ABORTED = "aborted"
+    INTERRUPTED = "interrupted"
 
 
 class Growing(Struct):

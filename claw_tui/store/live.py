@@ -297,11 +297,7 @@ class Live(Struct):
             block.run.state = block.run.status
             block.run.duration_ms = maybe_num(data, "durationMs")
         block.touch()
-        for tool in self.tools.values():
-            if tool.run_id == run_id and tool.open and tool.tool is not None:
-                tool.open = False
-                tool.tool.status = ToolStatus.ABORTED
-                tool.touch()
+        self._cut_tools(run_id, interrupted=text(data, "status") == "interrupted")
         error = obj(data.get("error"))
         if error:
             words = text(error, "title")
@@ -311,6 +307,14 @@ class Live(Struct):
             aborted = text(data, "status") == "aborted"
             words = "stopped" if aborted else INTERRUPTED_BY_RESTART
             self._end_mark(run_id, ts, BlockKind.NOTICE, words)
+
+    def _cut_tools(self, run_id: str, *, interrupted: bool = True) -> None:
+        """Tools of the run that have not ended never will."""
+        for tool in self.tools.values():
+            if tool.run_id == run_id and tool.open and tool.tool is not None:
+                tool.open = False
+                tool.tool.status = ToolStatus.INTERRUPTED if interrupted else ToolStatus.ABORTED
+                tool.touch()
 
     def _never_ran(self, run_id: str, ts: int, data: Json) -> None:
         """The end of a message that no run has answered: no header, only why; or what the engine

@@ -121,6 +121,7 @@ class PastTalk(Conversation):
         block.touch()
 
     def _run_started(self, run_id: str, ts: int, data: Json) -> None:
+        self._cut_tools(run_id)  # taken up again: whoever ran them is gone
         super()._run_started(run_id, ts, data)
         if num(data, "waitMs") >= 100:
             self._note(run_id, ts, f"queued for {took(num(data, 'waitMs'))}")
@@ -202,7 +203,11 @@ class Replay(Struct):
 
 def replay_from(raw: Json) -> Replay:
     """A replay from the answer of `trace.run`; nothing of it has happened yet."""
-    events = objs(raw.get("events"))
+    events, run = objs(raw.get("events")), run_from(raw.get("run"))
+    if run.status == "interrupted" and events and text(events[-1], "kind") != "run.ended":
+        # Its engine died and told no end: without one its tools would seem to run for ever.
+        told = {"status": "interrupted"}
+        events = [*events, {**events[-1], "kind": "run.ended", "data": told}]
     times: list[int] = []
     at, last = 0, num(events[0], "ts") if events else 0
     for event in events:
@@ -210,4 +215,4 @@ def replay_from(raw: Json) -> Replay:
         last = max(last, num(event, "ts"))
         times.append(at)
     calls = tuple(call_from(row) for row in objs(raw.get("calls")))
-    return Replay(run_from(raw.get("run")), calls, events, times)
+    return Replay(run, calls, events, times)

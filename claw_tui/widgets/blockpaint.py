@@ -153,6 +153,7 @@ _SIGNS = {
     ToolStatus.ERROR: ("✗", "bad"),
     ToolStatus.SKIPPED: ("▫", "muted"),
     ToolStatus.ABORTED: ("■", "warn"),
+    ToolStatus.INTERRUPTED: ("■", "warn"),
 }
 
 
@@ -188,7 +189,7 @@ def _tool_right(tool: ToolInfo, look: Look) -> list[Span]:
     words = clip(line(tool.decision), max(12, look.width // 3))
     if tool.status is ToolStatus.ERROR and tool.exit_code:
         words = f"{words}  exit {tool.exit_code}" if words else f"exit {tool.exit_code}"
-    elif tool.status in (ToolStatus.SKIPPED, ToolStatus.ABORTED):
+    elif tool.status in (ToolStatus.SKIPPED, ToolStatus.ABORTED, ToolStatus.INTERRUPTED):
         words = f"{words}  {tool.status}" if words else str(tool.status)
     pen = "bad" if tool.decision.startswith(("denied", "expired")) else "faint"
     return [(words, ink(pen)), (f"{took(tool.duration_ms):>8}", ink("faint"))]

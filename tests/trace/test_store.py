@@ -255,7 +255,7 @@ def test_a_run_with_its_calls(rig: Rig) -> None:
     assert first.first_token_ms == first.started_ms + 4
     answer = reader.answer(rig.db, reader.call(rig.db, first.id))
     assert (answer.text, answer.tool_calls[0]["name"]) == ("yes", "read")
-    (tool,) = reader.tools(reader.events(rig.db, n, row))
+    (tool,) = reader.tools(reader.events(rig.db, n, row), row)
     assert (tool.call_id, tool.status, tool.waited_ms) == ("r/call-1", "ok", 5_000)
 
 
@@ -308,6 +308,38 @@ def test_a_run_taken_up_again_has_a_second_life(rig: Rig) -> None:
     assert reader.call(rig.db, "r/call-1@2").record == again
     assert reader.call(rig.db, "r/call-1@1").record.status == "interrupted"
     assert reader.run(rig.db, "r")[1].title == "hi"
+
+
+def test_tools_of_a_killed_run_read_interrupted(rig: Rig) -> None:
+    def rows() -> list[tuple[str, str, int, str | None]]:
+        n, row = reader.run(rig.db, "r")
+        found = reader.tools(reader.events(rig.db, n, row), row)
+        return [(tool.id, tool.status, tool.waited_ms, tool.decision) for tool in found]
+
+    rig.tell(TraceKind.RUN_QUEUED, message="hi", source="console")
+    rig.tell(TraceKind.RUN_STARTED, model="fake/one", cause="message")
+    for id_ in ("t1", "t2", "t3"):
+        rig.tell(TraceKind.TOOL_STARTED, callId="call-1", toolCallId=id_, name="exec", args={})
+    rig.tell(TraceKind.TOOL_WAITING, toolCallId="t1", approvalId="a1")
+    rig.now += 5_000
+    rig.tell(TraceKind.TOOL_DECIDED, toolCallId="t1", decision="allow-once")
+    rig.tell(TraceKind.TOOL_WAITING, toolCallId="t2", approvalId="a2")
+    rig.tell(TraceKind.TOOL_OUTPUT, toolCallId="t1", delta="x")
+    rig.tell(TraceKind.TOOL_ENDED, toolCallId="t3", name="exec", status="ok")
+    rig.flush()
+    assert {status for _, status, *_ in rows()} == {"running", "ok"}
+    prepare(rig.db)  # the engine died; the next one opens the file
+    dead = [
+        ("t1", "interrupted", 5_010, "allow-once"), ("t2", "interrupted", 20, None),
+        ("t3", "ok", 0, None),
+    ]  # fmt: skip
+    assert rows() == dead
+    rig.writer.forget()
+    rig.tell(TraceKind.RUN_QUEUED, message="hi", source="console")
+    rig.tell(TraceKind.RUN_STARTED, model="fake/one", cause="resume")
+    rig.tell(TraceKind.TOOL_STARTED, callId="call-1", toolCallId="t4", name="exec", args={})
+    rig.flush()
+    assert [row[1] for row in rows()] == ["interrupted", "interrupted", "ok", "running"]
 
 
 def test_a_call_cut_off_with_its_run_is_not_open_for_ever(rig: Rig) -> None:

@@ -61,3 +61,23 @@ def test_an_empty_answer_is_an_empty_run() -> None:
     empty.to(5)
     assert not empty.advance(100) and empty.at_end and empty.whole_ms == 0
     assert run_from(None).duration_ms is None
+
+
+def test_a_run_whose_engine_died_ends_as_interrupted() -> None:
+    told = FakeTrace().run({"runId": RUN})
+    kinds = [event["kind"] for event in told["events"]]
+    decided = kinds.index("tool.decided")
+    cut = {**told, "run": {**told["run"], "status": "interrupted", "endedMs": None}}
+    whole = replay_from({**cut, "events": told["events"][: decided + 1]})
+    whole.to(decided + 1)
+    (tool,) = (block.tool for block in whole.talk.blocks if block.tool)
+    assert tool.status == "running" and tool.decision
+    whole.to(len(whole.events))
+    (tool,) = (block.tool for block in whole.talk.blocks if block.tool)
+    assert tool.status == "interrupted"
+    assert "Interrupted" in whole.talk.blocks[-1].text
+    started = told["events"][kinds.index("run.started")]
+    again = replay_from({**cut, "events": [*told["events"][: decided + 1], started]})
+    again.to(decided + 2)
+    (tool,) = (block.tool for block in again.talk.blocks if block.tool)
+    assert tool.status == "interrupted"
