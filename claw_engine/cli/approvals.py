@@ -141,7 +141,9 @@ def how(record: Json) -> str:
     if record.get("decision") is None:
         return f"expired ({record.get('reason')})"
     reason = f" ({one_line(str(record['reason']))})" if record.get("reason") else ""
-    return f"{record.get('decision')} by {record.get('resolvedBy') or 'someone'}{reason}"
+    by = str(record.get("resolvedBy") or "someone")
+    made = " with a grant" if record.get("grantId") and by != "grant" else ""
+    return f"{record.get('decision')}{made} by {by}{reason}"
 
 
 def ran(record: Json) -> list[str]:

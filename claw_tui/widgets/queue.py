@@ -97,7 +97,10 @@ class HistoryList(LineView, can_focus=False):
 def outcome(item: Approval) -> tuple[str, str]:
     """How it was decided, and the pen for it."""
     words, pen = OUTCOMES.get(item.decision, ("expired", "warn"))
-    return ("granted", pen) if item.by == "grant" and item.decision else (words, pen)
+    if item.grant and item.decision == "allow-once":
+        # By a grant that stood, or with one that was made by this answer.
+        words = "granted" if item.by == "grant" else "+grant"
+    return words, pen
 
 
 def ran_words(ran: Ran, *, full: bool = False) -> str:

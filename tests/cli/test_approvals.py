@@ -62,7 +62,7 @@ async def test_a_request_from_the_card_to_the_history_and_back(
         again = await person.say("run: uname -s")
         assert (await person.ended(again))["status"] == "done"  # asks nobody
         past = (await terminal.claw("history")).out
-        assert "allow-once by cli" in past and "allow-once by grant" in past
+        assert "allow-once with a grant by cli" in past and "allow-once by grant" in past
         assert past.count("exit 0") == 2
         rules = (await terminal.claw("rules")).out
         assert "grant  exactly uname -s in " in rules and "1 uses" in rules
