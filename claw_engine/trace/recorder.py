@@ -83,6 +83,8 @@ class Recorder:
         self._closed = False
         self.stopped: str | None = None
         """Why nothing is recorded although it should be."""
+        self._said = False
+        """Whether the notice stands that nothing is recorded."""
 
     @property
     def recording(self) -> bool:
@@ -140,7 +142,9 @@ class Recorder:
             if self._closed:  # while this waited for the lock
                 return
             with contextlib.suppress(ClawError):
-                await self._opened()
+                db = await self._opened()
+                if self._said:
+                    await self._try(db)
         self._sweep_later(FIRST_SWEEP_S)
 
     def configure(self, settings: TraceSettings) -> None:
@@ -151,6 +155,8 @@ class Recorder:
         self.stopped = None
         if settings.enabled:
             self._spawn(self.open())
+        else:
+            self._withdraw()
 
     async def flush(self) -> None:
         """Write what is there. Never raises."""
@@ -230,11 +236,24 @@ class Recorder:
             self._tell_damaged(self._db.kept)
         return self._db
 
+    async def _try(self, db: Database) -> None:
+        """Whether the file can be written again: what ended the recording may be mended."""
+        from claw_engine.storage.sqlite import transaction
+        from claw_engine.trace.schema import touch
+
+        try:
+            await db.run(lambda connection: transaction(connection, touch))
+        except StateDiskError as error:
+            self._stop(error.title.rstrip("."))
+        else:
+            self._withdraw()
+
     async def _write(self, batch: list[Item]) -> None:
         """Never raises: a fault of ours must not reach a run either."""
         try:
             db = await self._opened()
             await self._store(db, batch)
+            self._withdraw()
         except ClawError as error:
             self._stop(error.title.rstrip("."))
         except OSError as error:
@@ -259,15 +278,17 @@ class Recorder:
             self._tell_damaged(kept)
 
     def _tell_damaged(self, kept: Path) -> None:
+        log.warning("trace: the store was damaged and is begun anew; kept as %s", kept)
         self._tell(
             "trace-damaged", "warn", "The trace store was damaged; a new one was begun.",
-            text=f"The old file is kept as {kept}.",
+            hint=f"The old file is kept as {kept}.", sticky=True,
         )  # fmt: skip
 
     def _stop(self, why: str) -> None:
         if self.stopped is not None:
             return
         self.stopped = why
+        self._said = True
         self._queue.clear()
         self._last.clear()
         log.warning("trace stopped: %s", why)
@@ -277,6 +298,12 @@ class Recorder:
             "of claw.trace changes.",
             sticky=True,
         )  # fmt: skip
+
+    def _withdraw(self) -> None:
+        """Recording works, or is not wanted."""
+        if self._said:
+            self._said = False
+            self._tell("trace-stopped", "clear", "")
 
     # ── retention ───────────────────────────────────────────────────────────────────────────
 

@@ -81,6 +81,12 @@ def prepare(connection: sqlite3.Connection) -> None:
     )
 
 
+def touch(connection: sqlite3.Connection) -> None:
+    """Write a page that says what it said, within the caller's transaction. Raises the module's
+    `Error` where nothing can be written."""
+    connection.execute(f"PRAGMA user_version={VERSION}")
+
+
 class NewerStore(Exception):
     """A later version of this program made the file; it is left as it is."""
 

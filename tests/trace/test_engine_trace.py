@@ -317,9 +317,24 @@ async def test_a_full_disk_ends_the_recording_and_no_run(tmp_path: Path) -> None
         probes = (await operator.client.call("doctor.probes"))["probes"]
         row = next(p for p in probes if p["room"] == "trace" and p["name"] == "recording")
         assert row["health"] == "fail"
+        # A changed setting while the disk is still full, and one when there is room again.
+        await engine.warm_up()
+        for most, standing in ((pages, True), (1 << 20, False)):
+            await recorder.read(lambda db, n=most: db.execute(f"PRAGMA max_page_count={n}"))
+            config = await operator.client.call("config.get")
+            raw = json.dumps({"claw": {"trace": {"maxAgeDays": 20 + standing}}})
+            patch = {"raw": raw, "baseHash": config["hash"]}
+            await operator.client.call("config.patch", patch)
+            await say(operator, "think: once more " + f"{most} " * 9000)
+            await recorder.flush()
+            now = {n["code"] for n in engine.notices()}
+            assert ("trace-stopped" in now) is standing
+        assert recorder.recording
 
 
-async def test_a_damaged_store_is_put_aside_with_a_notice(tmp_path: Path) -> None:
+async def test_a_damaged_store_is_put_aside_with_a_notice(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "trace" / "trace.db"
     path.parent.mkdir()
     path.write_bytes(b"not a database at all " * 500)
@@ -329,7 +344,9 @@ async def test_a_damaged_store_is_put_aside_with_a_notice(tmp_path: Path) -> Non
     ):
         await say(operator, "think: hello")
         notice = await operator.event("notice", lambda p: p["code"] == "trace-damaged")
-        assert "trace.db.damaged-1" in notice["text"]
+        assert "trace.db.damaged-1" in notice["hint"]
+        assert "trace-damaged" in {n["code"] for n in engine.notices()}, "it stands"
+        assert "the store was damaged" in caplog.text
         assert len((await operator.client.call("trace.list", {}))["runs"]) == 1
     assert path.with_name("trace.db.damaged-1").read_bytes().startswith(b"not a database")
     assert path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o777 == 0o700
