@@ -190,18 +190,20 @@ class ApprovalsScreen(ListedSections):
         foot = foot_lines(card, width, ink)
         command_rows = command_lines(card, width, ink)
         part_rows = part_lines(card, width, ink, details=self.details)
-        fixed = len(why) + len(foot) + 1 + 2 + 2 * gap
+        fixed = len(why) + len(foot) + 1 + 2 + gap * (bool(why) + bool(foot))
         left = room - fixed
         if part_rows and not tight:
             part_rows.insert(0, spans([]))
         parts_height = min(len(part_rows), max(1, left - min(len(command_rows), COMMAND_LINES)))
         height = max(1, min(len(command_rows), left - parts_height))
-        self.query_one("#why", Lines).show(why)
+        for name, rows in (("#why", why), ("#foot", foot)):
+            lines = self.query_one(name, Lines)
+            lines.display = bool(rows)  # without rows it would still take one, and its gap
+            lines.show(rows)
         command, parts = self._halves()
         command.present(shown.subject, command_rows, height)
         parts.display = bool(part_rows)
         parts.present(shown.subject, part_rows, parts_height)
-        self.query_one("#foot", Lines).show(foot)
         if self.seen:
             host(self).store.queue.viewed.add(shown.id)
         keys = self.query_one(CardKeys)
@@ -356,7 +358,7 @@ class ApprovalsScreen(ListedSections):
             self.post_message(self.Wanted("always", card.id))
         else:
             why = item.always.refusal or item.no_grants
-            reason = f"always is not offered: {why}" if why else ""
+            reason = f"no always: {why}" if why else ""
             host(self).refuse(reason or "always is not offered for this request")
 
     def action_later(self) -> None:

@@ -140,7 +140,10 @@ def _details(card: Approval, width: int, ink: Ink) -> list[Strip]:
 
 
 def foot_lines(card: Approval, width: int, ink: Ink) -> list[Strip]:
-    """Where it would run, in how many walls, with which environment. Never scrolls away."""
+    """Where it would run, in how many walls, with which environment. Never scrolls away. Nothing
+    for a budget: what it asks about runs nowhere."""
+    if card.kind == "budget":
+        return []
     host = "this host" if card.host in ("gateway", "") else line(card.host)
     box = "no sandbox" if card.sandbox in ("none", "") else f"sandbox {line(card.sandbox)}"
     env = (

@@ -44,7 +44,7 @@ class QueueList(LineView, can_focus=False):
         left: list[Span] = [
             ("▌" if here else " ", ink("key")),
             (f"{mark} ", ink("good" if mark == "✓" else "faint")),
-            (f"{line(item.kind):<6}", ink("bad" if item.dangerous else "warn")),
+            (f"{line(item.kind):<5} ", ink("bad" if item.dangerous else "warn")),
             (many, ink("warn", "b")),
             (reveal_line(item.command), ink("text", "b" if here else "")),
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from textual.events import Paste
 
 from claw_engine.client.base import ConnectionLost
@@ -243,6 +244,36 @@ async def test_w_is_not_offered_where_the_engine_refuses_it() -> None:
         await c.press("w")
         assert isinstance(c.app.screen, ApprovalsScreen)
         assert "bash is a shell" in c.screen_text()
+
+
+BUDGET: dict[str, object] = {
+    "kind": "budget", "cwd": "", "why": "", "segments": [], "toolCallId": "",
+    "reasons": ["900 tokens of 1,000 tokens spent, and this call needs about 200 tokens",
+                "claw.budgets.session.tokens is 1000"],
+    "always": {"patterns": [], "refusal":
+               "raise it in the configuration: claw.budgets.session.tokens"},
+    "grants": {"offers": [], "refusal": "it is no command"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [SMALL, (100, 30), LARGE])
+async def test_a_budgets_card_shows_its_keys_and_no_place(size: tuple[int, int]) -> None:
+    async with console(size) as c:
+        words = "go on beyond this session's budget, up to 1,500 tokens"
+        c.client.emit("exec.approval.requested", record("b1", words, **BUDGET))  # type: ignore[arg-type]  # request fields
+        await c.settled()
+        await c.open_queue()
+        rows = [row.strip("│ ") for row in c.screen_text().splitlines()]
+        assert any(row.startswith("y once") and "n deny" in row for row in rows), rows
+        top = next(at for at, row in enumerate(rows) if "1 of 1" in row)
+        assert rows[top + 1].startswith(f"PAY  {words}")
+        assert not any(row.startswith("IN ") or " ON " in row for row in rows)
+        assert any(f"budget {words[:20]}" in row for row in rows)
+        await c.press("w")
+        assert "claw.budgets.session.tokens" in c.screen_text().splitlines()[-1]
+        c.clock.advance(0.6)
+        await c.press("y")
+        await c.until(lambda: c.decided() == [("b1", "allow-once")])
 
 
 async def test_enter_and_escape_never_decide() -> None:

@@ -13,6 +13,7 @@ from claw_tui.app import ClawApp
 from claw_tui.store.store import Pane
 from tests.tui.fake_client import NOW, FakeClient, FakeClock, Script, lane, record
 from tests.tui.support import LARGE, SMALL, Console, four_sessions
+from tests.tui.test_approvals import BUDGET
 from tests.tui.test_grants import GRANTS, HELD, batching, switching
 from tests.tui.test_pages import after_a_restart, on_interrupted, run_command, with_rules
 
@@ -227,6 +228,15 @@ async def history(c: Console) -> None:
     await c.press("f2", "tab", "tab", "j")
 
 
+async def budget(c: Console) -> None:
+    words = "go on beyond this session's budget, up to 1,500 tokens"
+    c.client.emit("exec.approval.requested", record("b1", words, **BUDGET))  # type: ignore[arg-type]  # request fields
+    await c.settled()
+    await c.open_queue()
+    await c.armed()
+    await c.pilot.pause()
+
+
 STATES: list[tuple[str, tuple[int, int], Story, str]] = [
     ("empty", SMALL, nothing, ""),
     ("type", SMALL, story, ""),
@@ -256,7 +266,7 @@ STATES: list[tuple[str, tuple[int, int], Story, str]] = [
     *[
         (name, size, play, "")
         for name, play in (("folded", folded), ("choices", choices), ("mode", mode),
-                           ("full", full), ("history", history))
+                           ("full", full), ("history", history), ("budget", budget))
         for size in (SMALL, LARGE)
     ],
 ]  # fmt: skip
