@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from claw_tui.editing import Editor
+    from claw_tui.screens.ask import Prompt
 
 PULL_SECONDS = 0.05
 """The store is pulled at most this often (20 Hz; design: painting budget)."""
@@ -242,9 +243,15 @@ class ClawApp(Starting):
             self.keeper.key()
             if self.refusal:
                 self.refuse("")
+            hold = getattr(self.screen, "hold", None)
+            if hold is not None and hold(event):
+                return
         elif isinstance(event, Paste):
             self.keeper.paste()
         await super().on_event(event)
+
+    def on_prompt_caught_up(self, message: Prompt.CaughtUp) -> None:
+        message.prompt.catch_up()
 
     def refuse(self, why: str) -> None:
         """Say why a key did nothing; stays until the next key."""

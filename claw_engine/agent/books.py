@@ -174,5 +174,5 @@ class Books:
             why="",
             binding=Binding(text, "", "", (0, 0), ""),
             reasons=(standing.stands(over.more), f"{limit.setting} is {limit.limit:g}"),
-            always=AlwaysOffer(refusal=f"raise it in the configuration: {limit.setting}"),
+            always=AlwaysOffer(refusal=f"raise it in the settings: {limit.setting}"),
         )

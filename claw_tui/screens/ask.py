@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.events import Key, Resize
+from textual.message import Message
 from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widgets import Input
@@ -117,6 +118,13 @@ class Prompt(ModalScreen[str | None]):
         Binding("tab", "complete", "complete", show=False),
     ]
 
+    class CaughtUp(Message):
+        """Goes the way of a key that was given to the page below, after the last of them."""
+
+        def __init__(self, prompt: Prompt) -> None:
+            super().__init__()
+            self.prompt = prompt
+
     def __init__(
         self,
         label: str,
@@ -133,6 +141,9 @@ class Prompt(ModalScreen[str | None]):
         """Said when nothing was typed; empty when that is fine."""
         self._early: list[Key] | None = []
         """Keys for this prompt that came before it was there; None once it is."""
+        self._held: list[Key] | None = []
+        """Keys that came while older ones were on their way back from the page below; None once
+        they are all here."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="prompt"):
@@ -152,6 +163,23 @@ class Prompt(ModalScreen[str | None]):
         for key in early:
             self.take_early(key)
         self._candidates(field.value)
+        stack = self.app.screen_stack
+        below = stack[stack.index(self) - 1] if self in stack else self
+        if not (below.focused or below).post_message(self.CaughtUp(self)):
+            self.catch_up()
+
+    def hold(self, key: Key) -> bool:
+        """Whether this key waits for older ones: an enter must not overtake its text."""
+        if self._held is None:
+            return False
+        self._held.append(key)
+        return True
+
+    def catch_up(self) -> None:
+        """All older keys are here: those that were held follow."""
+        held, self._held = self._held or [], None
+        for key in held:
+            self.query_one(Input)._forward_event(key)
 
     def take_early(self, key: Key) -> bool:
         """Take a key that went to the page below, typed in one go with the one that opened this

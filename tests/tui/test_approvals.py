@@ -251,7 +251,7 @@ BUDGET: dict[str, object] = {
     "reasons": ["900 tokens of 1,000 tokens spent, and this call needs about 200 tokens",
                 "claw.budgets.session.tokens is 1000"],
     "always": {"patterns": [], "refusal":
-               "raise it in the configuration: claw.budgets.session.tokens"},
+               "raise it in the settings: claw.budgets.session.tokens"},
     "grants": {"offers": [], "refusal": "it is no command"},
 }  # fmt: skip
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from textual.events import Key
 
@@ -36,3 +38,26 @@ async def test_no_page_falls_over_that_is_closed_before_it_stands(keys: str) -> 
         burst(c, keys)
         await c.settled()
         assert c.app.is_running and not c.app._exit
+
+
+@pytest.mark.parametrize("apart", [0, 1, 2, 4, 7, 12])
+async def test_an_enter_does_not_overtake_the_command_before_it(apart: int) -> None:
+    """`apart`: turns of the loop between the text and the enter."""
+    async with console(SMALL) as c:
+        await c.press("escape")
+        assert c.app.theme != "claw-light"
+        burst(c, ":theme claw-light")
+        for _ in range(apart):
+            await asyncio.sleep(0)
+        burst(c, ["enter"])
+        await c.until(lambda: c.app.theme == "claw-light" or c.app.store.notices, "obeyed")
+        assert c.app.theme == "claw-light"
+
+
+async def test_keys_in_one_go_edit_and_leave_a_prompt_as_slow_ones_do() -> None:
+    async with console(SMALL) as c:
+        await c.press("escape")
+        burst(c, [*":themes", "backspace", *" claw-light", "escape", *":theme claw-light", "enter"])
+        await c.until(lambda: c.app.theme == "claw-light", "the second, without the first")
+        await c.settled()
+        assert c.app.screen is c.app.main

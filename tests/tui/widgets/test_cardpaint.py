@@ -28,5 +28,5 @@ def test_a_budgets_card_says_what_a_yes_would_spend_and_blames_no_model() -> Non
         " PAY  go on beyond today's budget, up to 1,500 tokens\n"
         " ·    900 tokens of 1,000 tokens spent, and this call needs about 200 tokens\n"
         " ·    claw.budgets.day.tokens is 1000\n"
-        " W    no always: raise it in the configuration: claw.budgets.day.tokens"
+        " W    no always: raise it in the settings: claw.budgets.day.tokens"
     )
