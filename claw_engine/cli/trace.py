@@ -15,12 +15,17 @@ Json = Mapping[str, object]
 
 
 class NoRun(ClawError):
-    """Nothing was recorded."""
+    """Nothing was recorded; `listed` is the answer of `trace.list`, which says why."""
 
     exit_code = 1
 
-    def __init__(self) -> None:
-        super().__init__("No run is in the trace.", hint="claw.trace.enabled switches it on.")
+    def __init__(self, listed: Json) -> None:
+        if listed.get("enabled"):
+            title, hint = "No run is in the trace yet.", "The next run will be: send a message."
+        else:
+            title = f"No run is in the trace, and none is recorded now: {_why(listed)}."
+            hint = "claw doctor says more."
+        super().__init__(title, hint=hint)
 
 
 def run(args: Namespace) -> int:
@@ -32,10 +37,10 @@ def run(args: Namespace) -> int:
         if args.action == "show":
             run_id = args.run
             if run_id is None:
-                newest = items(engine.call("trace.list", {"limit": 1}), "runs")
-                run_id = next((row.get("id") for row in newest), None)
+                listed = engine.call("trace.list", {"limit": 1})
+                run_id = next((row.get("id") for row in items(listed, "runs")), None)
                 if run_id is None:
-                    raise NoRun
+                    raise NoRun(listed)
             found = engine.call("trace.run", {"runId": run_id})
         else:
             which: dict[str, object] = {"limit": args.limit}
@@ -54,17 +59,42 @@ def run(args: Namespace) -> int:
 def _list(found: Json) -> None:
     now = int(time.time() * 1000)
     rows = items(found, "runs")
-    for row in rows:
-        age = duration(now - number(row, "startedMs"))
-        tokens = number(row, "estimatedTokens")
-        what = one_line(str(row.get("title")), 40)
-        say(f"{row.get('id')!s:<36} {age + ' ago':<12} {row.get('status')!s:<11} "
-            f"{number(row, 'calls'):>3} calls {number(row, 'tools'):>3} tools {tokens:>8} tokens  "
-            f"{what}".rstrip())  # fmt: skip
+    cells = [
+        [
+            str(row.get("id")),
+            f"{duration(now - number(row, 'startedMs'))} ago",
+            str(row.get("status")),
+            *_counted(number(row, "calls"), "call"),
+            *_counted(number(row, "tools"), "tool"),
+            *_counted(number(row, "estimatedTokens"), "token"),
+        ]
+        for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row, line in zip(rows, cells, strict=True):
+        laid = [
+            f"{cell:>{width}}" if place in NUMBERS else f"{cell:<{width}}"
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        say(f"{' '.join(laid)}  {one_line(str(row.get('title')), 40)}".rstrip())
     if not rows:
         say("No run is recorded.")
     if not found.get("enabled"):
-        say("Nothing is recorded now: claw.trace.enabled is off, or recording has failed.")
+        say(f"Nothing is recorded now: {_why(found)}.")
+
+
+def _why(listed: Json) -> str:
+    why = listed.get("why")  # an engine of an earlier version does not say it
+    return str(why).rstrip(".") if why else "claw.trace.enabled is off, or recording has failed"
+
+
+NUMBERS = (3, 5, 7)
+"""Columns of the list that stand to the right."""
+
+
+def _counted(count: int, noun: str) -> tuple[str, str]:
+    """`1`, `call`; `2`, `calls`."""
+    return f"{count:,}", noun if count == 1 else f"{noun}s"
 
 
 def _tree(found: Json) -> None:

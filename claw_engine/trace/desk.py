@@ -57,7 +57,7 @@ class TraceDesk:
             found = await self._recorder.read(look)
         except TraceOff:
             found = {"runs": [], "next": None}
-        return {"enabled": self._recorder.recording, **found}
+        return {"enabled": self._recorder.recording, "why": self._recorder.idle, **found}
 
     async def run(self, run_id: str) -> Json:
         """`trace.run`."""

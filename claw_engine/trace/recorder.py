@@ -56,11 +56,12 @@ class Tell(Protocol):
 class TraceOff(ClawError):
     """There is no trace store to ask."""
 
-    def __init__(self, why: str) -> None:
-        super().__init__(
-            f"The trace cannot be read: {why}.",
-            hint="claw.trace.enabled switches it on; the log says what went wrong.",
-        )
+    def __init__(self, why: str, hint: str = "") -> None:
+        super().__init__(f"The trace cannot be read: {why.rstrip('.')}.", hint=hint)
+
+
+AGAIN = "It begins again with the next start, or when a setting of claw.trace changes."
+SWITCH = "claw config set claw.trace.enabled true switches it on."
 
 
 class Recorder:
@@ -90,6 +91,15 @@ class Recorder:
     def recording(self) -> bool:
         """Whether what is told now is kept."""
         return self._settings.enabled and self.stopped is None and not self._closed
+
+    @property
+    def idle(self) -> str | None:
+        """Why nothing is recorded now, None while it is."""
+        if self.recording:
+            return None
+        if not self._settings.enabled:
+            return "claw.trace.enabled is off"
+        return self.stopped or "the engine is stopping"
 
     # ── what runs tell ──────────────────────────────────────────────────────────────────────
 
@@ -193,7 +203,12 @@ class Recorder:
             if self._closed:
                 raise TraceOff("the engine is stopping")
             if self._db is None and not self._path.exists():
-                raise TraceOff(self.stopped or "nothing was recorded yet")
+                if self.stopped is not None:
+                    raise TraceOff(self.stopped, AGAIN)
+                on = self._settings.enabled
+                raise TraceOff(
+                    "nothing was recorded yet", "The next run will be." if on else SWITCH
+                )
             return await (await self._opened()).run(work)
 
     async def look(self) -> list[Found]:
@@ -202,8 +217,7 @@ class Recorder:
 
         settings, room = self._settings, f"in {self._path}"
         if self.stopped is not None:
-            hint = "It begins again with the next start, or when a setting changes."
-            row = Found("recording", Health.FAIL, f"Runs are not recorded: {self.stopped}.", hint)
+            row = Found("recording", Health.FAIL, f"Runs are not recorded: {self.stopped}.", AGAIN)
         elif not settings.enabled:
             row = Found("recording", Health.OK, "claw.trace.enabled is off: nothing is recorded.")
         else:
@@ -220,7 +234,7 @@ class Recorder:
             await asyncio.to_thread(_load)
         except ImportError as error:
             self._stop(f"this Python has no SQLite ({error})")
-            raise TraceOff(str(error)) from error
+            raise TraceOff(str(error), AGAIN) from error
         from claw_engine.storage.sqlite import open_database
         from claw_engine.trace.schema import NewerStore, prepare
 
@@ -228,7 +242,7 @@ class Recorder:
             self._db = await open_database(self._path, prepare)
         except NewerStore as error:
             self._stop(str(error))
-            raise TraceOff(str(error)) from error
+            raise TraceOff(str(error), AGAIN) from error
         except ClawError as error:
             self._stop(error.title.rstrip("."))
             raise
@@ -294,8 +308,7 @@ class Recorder:
         log.warning("trace stopped: %s", why)
         self._tell(
             "trace-stopped", "warn", "Runs are no longer recorded.", text=f"{why}.",
-            hint="Runs themselves go on. It begins again with the next start, or when a setting "
-            "of claw.trace changes.",
+            hint=f"Runs themselves go on. {AGAIN}",
             sticky=True,
         )  # fmt: skip
 

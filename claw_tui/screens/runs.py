@@ -13,7 +13,7 @@ from claw_tui.screens.page import run_alone
 from claw_tui.screens.promptcalls import Ask
 from claw_tui.store.replay import PastRun, run_from
 from claw_tui.store.sanitize import line, tame
-from claw_tui.store.wire import flag, maybe_num, objs
+from claw_tui.store.wire import flag, maybe_num, objs, text
 from claw_tui.store.words import clock, count, day, short_run, size, took
 from claw_tui.widgets.cells import Span, clip, spans, wrap
 from claw_tui.widgets.host import host
@@ -103,7 +103,10 @@ class RunsPage(ListPage):
         self._next = maybe_num(found, "next")
         self.empty = "no run of this session is recorded"
         if not flag(found, "enabled", True):
-            self.empty = "runs are not recorded: claw config set claw.trace.enabled true"
+            why = line(text(found, "why"))
+            if not why or "claw.trace.enabled" in why:
+                why = "claw config set claw.trace.enabled true"
+            self.empty = f"runs are not recorded: {why}"
         self.show()
 
     def show(self) -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from claw_engine.cli import trace
 from claw_engine.cli.__main__ import main
+from claw_engine.config.sections.approvals import TraceSettings
 from claw_engine.engine import Engine
 from tests.cli.test_listing_verbs import Claw
 from tests.cli.test_listing_verbs import claw as claw
@@ -65,14 +67,42 @@ async def test_prompt_show_and_diff(engine: Engine, claw: Claw) -> None:
 
 async def test_trace_list_and_show(engine: Engine, claw: Claw) -> None:
     assert (await claw("trace", "list"))[1] == "No run is recorded.\n"
-    assert (await claw("trace", "show"))[0] == 1
+    code, _, err = await claw("trace", "show")
+    assert code == 1 and "yet" in err and "switches it on" not in err
     run_id = await talk(engine)
     _, out, _ = await claw("trace", "list", "--session", "main")
     assert out.startswith(run_id) and len(out.splitlines()) == 2 and SECRET not in out
+    newer, older = out.splitlines()
+    assert " 2 calls" in newer and " 1 call " in older and "1 calls" not in out
+    assert newer.index(" tool") == older.index(" tool")
+    assert newer.index("read:") == older.index("think:")
     _, out, _ = await claw("trace", "show")
     assert "tool read  ok" in out and f"call {run_id}/call-2  tool_round" in out
     _, out, _ = await claw("trace", "show", run_id, "--json")
     assert json.loads(out)["run"]["id"] == run_id
+
+
+async def test_a_list_in_columns_whatever_stands_in_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    row = {"id": "r1", "startedMs": 1, "status": "done", "title": "xyz", "calls": 1, "tools": 0}
+    other = {**row, "id": "webchat-of-a-long-name-0001", "status": "interrupted", "calls": 12}
+    trace._list({"enabled": True, "runs": [row, {**other, "estimatedTokens": 123_456_789}]})
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.index(" call ") == second.index(" calls ")
+    assert first.index("xyz") == second.index("xyz")
+
+
+async def test_the_real_reason_why_nothing_is_recorded(engine: Engine, claw: Claw) -> None:
+    recorder = engine._rooms.tracing.recorder
+    recorder._stop("the state disk is full")
+    _, out, _ = await claw("trace", "list")
+    assert "Nothing is recorded now: the state disk is full." in out
+    _, _, err = await claw("trace", "show")
+    assert "the state disk is full" in err and "enabled" not in err
+    recorder.configure(TraceSettings(enabled=False))
+    _, _, err = await claw("trace", "show")
+    assert "claw.trace.enabled is off" in err
 
 
 async def test_export_redacted_raw_and_as_spans(engine: Engine, claw: Claw, tmp_path: Path) -> None:

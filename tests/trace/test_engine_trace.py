@@ -404,7 +404,8 @@ async def test_a_changed_setting_begins_and_ends_the_recording(tmp_path: Path) -
     ):
         await say(operator, "think: unseen")
         listed = await operator.client.call("trace.list", {})
-        assert listed == {"enabled": False, "runs": [], "next": None}
+        why = "claw.trace.enabled is off"
+        assert listed == {"enabled": False, "why": why, "runs": [], "next": None}
         with pytest.raises(ClientError, match="nothing was recorded"):
             await operator.client.call("trace.call", {})
         patch = {"raw": '{"claw": {"trace": {"enabled": true}}}'}
