@@ -52,6 +52,7 @@ async def test_health_and_status(client: Client, rig: Rig) -> None:
     assert set(status) == {
         "version", "pid", "stateDir", "host", "uptimeMs", "mode", "model", "permissionMode",
         "bypassWarning", "paused", "runs", "approvals", "lanes", "notices", "sessions",
+        "budgets",
     }  # fmt: skip
     assert status["runs"] == {"active": 0, "queued": 1, "parked": 0}
 
