@@ -4,43 +4,60 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from claw_engine.cli.attach import client
 from claw_engine.cli.output import one_line, say, say_json
 from claw_engine.cli.status import items, number, part
+
+if TYPE_CHECKING:
+    from claw_engine.client.sync import SyncClient
 
 Json = Mapping[str, object]
 
 
 def run(args: Namespace) -> int:
     params: dict[str, object] = {"by": args.by, "days": args.days}
-    asked: dict[str, object] = {}
+    session = args.session or "main"  # the one whose budget is shown
     if args.session:
-        params["sessionKey"] = asked["sessionKey"] = args.session
+        params["sessionKey"] = session
     with client(args) as engine:
         found = engine.call("usage.totals", params)
-        status = engine.call("usage.status", asked)
+        status = engine.call("usage.status", {"sessionKey": session})
+        rehearsed = "" if number(part(found, "totals"), "calls") else _rehearsal(engine)
     budgets = items(status, "budgets")
     if args.json:
         say_json({**found, "budgets": budgets})
         return 0
-    _show(found, budgets, args.by)
+    _show(found, args.by, rehearsed)
+    for budget in budgets:
+        whose = f"session {session}" if budget.get("scope") == "session" else "day"
+        say(f"budget of the {whose}: {budget.get('text')}, "
+            f"then {budget.get('action')} ({budget.get('setting')})")  # fmt: skip
     return 0
 
 
-def _show(found: Json, budgets: list[Json], by: str) -> None:
+def _rehearsal(engine: SyncClient) -> str:
+    """The name of the default model if it is the rehearsal one, whose calls nobody counts."""
+    status = engine.hello.get("snapshot")
+    if not isinstance(status, dict) or "model" not in status:
+        status = engine.call("status")
+    model = part(status, "model")
+    return str(model.get("name")) if model.get("isAI") is False else ""
+
+
+def _show(found: Json, by: str, rehearsed: str) -> None:
     rows = items(found, "rows")
     if by == "day":
         rows = [row for row in rows if number(row, "calls")]
     say(f"{found.get('startDate')} to {found.get('endDate')}, by {by}")
-    if not rows:
+    if not rows and rehearsed:
+        say(f"No call is counted: calls of the rehearsal model ({rehearsed}) cost nothing.")
+    elif not rows:
         say("No call to a model was made.")
     else:
         _table([*rows, {**part(found, "totals"), "name": "all"}], by)
         _doubts(part(found, "totals"))
-    for budget in budgets:
-        say(f"budget of the {budget.get('scope')}: {budget.get('text')}, "
-            f"then {budget.get('action')} ({budget.get('setting')})")  # fmt: skip
 
 
 def _table(rows: list[Json], by: str) -> None:

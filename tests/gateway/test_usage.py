@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from claw_engine.cli.__main__ import main
 from claw_engine.cli.status import rows
 from claw_engine.client.base import ClientError
 from claw_engine.engine import Engine
@@ -200,6 +202,43 @@ async def test_the_verb(operator: Operator, claw: Claw, server: FakeOpenAI) -> N
     assert found["budgets"] == []
     with pytest.raises(SystemExit):
         await claw("usage", "--days", "0")
+
+
+async def test_the_verb_shows_the_main_sessions_budget(
+    tmp_path: Path, server: FakeOpenAI, capsys: pytest.CaptureFixture[str]
+) -> None:
+    budget = {"session": {"tokens": 10**6}, "day": {"tokens": 10**7}}
+    async with (
+        engine_on(tmp_path, config=config(server, budgets=budget)) as engine,
+        Operator(engine.local_client(strict=True)) as operator,
+    ):
+
+        async def told(*args: str) -> list[str]:
+            await asyncio.to_thread(main, ["usage", *args, "--state-dir", str(tmp_path)])
+            return [row for row in capsys.readouterr().out.splitlines() if "budget" in row]
+
+        assert [row.partition(":")[0] for row in await told()] == ["budget of the day"]
+        await ask(operator, "hello")
+        await ask(operator, "hello", "work")
+        session, day = await told()
+        assert session.startswith("budget of the session main: ")
+        assert "claw.budgets.session.tokens" in session
+        assert day.startswith("budget of the day: ")
+        assert (await told("--session", "work"))[0].startswith("budget of the session work: ")
+
+
+async def test_the_verb_says_that_a_rehearsal_is_not_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with (
+        engine_on(tmp_path) as engine,
+        Operator(engine.local_client(strict=True)) as operator,
+    ):
+        await operator.ended(await operator.say("think: hello"))
+        await asyncio.to_thread(main, ["usage", "--state-dir", str(tmp_path)])
+        out = capsys.readouterr().out
+    assert "calls of the rehearsal model (rehearsal/stage) cost nothing" in out
+    assert "No call to a model was made" not in out
 
 
 async def test_a_budget_is_seen_and_asks_through_the_queue(
