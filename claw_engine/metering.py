@@ -10,7 +10,7 @@ from claw_engine.config.settings import Settings
 from claw_engine.notices import NoticeBoard
 from claw_engine.paths import StateDir
 from claw_engine.usage.calibration import Calibration
-from claw_engine.usage.ledger import Ledger
+from claw_engine.usage.ledger import UNREAD, Ledger
 from claw_engine.usage.meter import Meter
 from claw_engine.world import World
 
@@ -30,10 +30,12 @@ def meter_for(
         if not why:
             board.clear(UNWRITTEN)
             return
-        board.tell(
-            UNWRITTEN, "warn", "What models cost is not written down at the moment.", text=why,
-            hint="It is kept in memory meanwhile.", sticky=True,
-        )  # fmt: skip
+        title = "What models cost is not written down at the moment."
+        hint = "It is kept in memory meanwhile."
+        if why.endswith(UNREAD):
+            title = "What models cost can neither be read nor written down at the moment."
+            hint = why  # says which file, and what the budgets count
+        board.tell(UNWRITTEN, "warn", title, text=why, hint=hint, sticky=True)
 
     def anew(kept: Path) -> None:
         board.tell(
