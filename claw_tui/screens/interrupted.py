@@ -25,6 +25,9 @@ ABOUT_RESUME = (
     "by the engine.  d: it stays in the conversation as it is."
 )
 UNKNOWN = "outcome unknown"
+UNWRITTEN = (
+    "nothing of its answer was written to the conversation; what had been said by then, :runs shows"
+)
 
 
 def step_lines(steps: Sequence[Step], width: int, ink: Ink) -> list[Strip]:
@@ -128,8 +131,8 @@ class InterruptedPage(ListPage):
             )
         if not steps and not said:
             read = host(self).store.conversation(run.session).loaded
-            words = "nothing had come of it yet" if read else "its conversation is not read yet"
-            out.append(spans([(f"   {words}", ink("faint"))]))
+            words = UNWRITTEN if read else "its conversation is not read yet"
+            out += [spans([(f"   {part}", ink("faint"))]) for part in wrap(words, width - 5)]
         out.append(spans([]))
         out += [spans([(f" {part}", ink("muted"))]) for part in wrap(ABOUT_RESUME, width - 2)]
         return out

@@ -107,7 +107,7 @@ async def test_interrupted_runs_are_said_and_listed(size: tuple[int, int]) -> No
             assert words in text, words
         await c.press("j")
         assert "[red]look[/] around" in c.screen_text()
-        assert "nothing had come of it yet" in c.screen_text()
+        assert "nothing of its answer was written to the conversation" in c.screen_text()
         await c.press("escape")
         assert c.app.screen is c.app.main
 
