@@ -177,7 +177,7 @@ def part_row(request: Request, place: int, width: int, ink: Ink, *, redacted: bo
     pen, _ = PENS.get(part.group, OTHER)
     room = 46 if wide else 18
     words, mark = _mark(request, place, wide)
-    if redacted and words in ("", "cached"):
+    if redacted and words in ("", "same"):
         words, mark = f"{words} redacted".strip(), "warn"
     left: list[Span] = [
         (f"{clip(line(KINDS.get(part.kind, part.kind)), 8):<9}", ink(pen)),
@@ -218,7 +218,7 @@ def _mark(request: Request, place: int, wide: bool) -> tuple[str, str]:
         more = request.more(part)
         return f"NEW {more:+,}" if more else "NEW", "key"
     if part.cached:
-        return "cached", "good"
+        return "same", "good"
     return "", "faint"
 
 
