@@ -37,6 +37,10 @@ OFF = (
     "Runs that begin after it are "
     "recorded. Nothing that is sent to a model changes by it.",
 )
+STOPPED = (
+    "claw.trace.enabled is on: it begins again with the engine's next start, or when a setting of "
+    "claw.trace changes."
+)
 NONE = (
     "Nothing was sent to a model in this session yet.",
     "i writes a message; what its run sends to the model is shown here, part by part.",
@@ -119,6 +123,8 @@ class PromptScreen(PromptParts):
             return "…", ""
         if self.problem:
             return self.problem
+        if self.stopped:
+            return f"Requests are not recorded: {line(self.stopped)}.", STOPPED
         return NONE if self.recording else OFF
 
     def _sentence(self) -> str:

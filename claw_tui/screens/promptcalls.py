@@ -18,7 +18,7 @@ from claw_tui.store.requests import (
     comparison_from,
     request_from,
 )
-from claw_tui.store.wire import Json, flag
+from claw_tui.store.wire import Json, flag, text
 from claw_tui.widgets.comparepaint import Line, compare_lines
 from claw_tui.widgets.host import host
 
@@ -44,6 +44,8 @@ class PromptCalls(Page):
         self.loaded = False
         self.problem: tuple[str, str] | None = None
         self.recording = True
+        self.stopped = ""
+        """Why nothing is recorded although it should be."""
         self._looked = False
         """Whether it is known that calls are recorded."""
         self.over = bool(call_id)
@@ -165,8 +167,11 @@ class PromptCalls(Page):
     async def _look_whether_recording(self) -> None:
         listed = await self._ask("trace.list", {"sessionKey": self.session, "limit": 1})
         self.recording = self._looked = flag(listed, "enabled", True)
+        why = text(listed, "why")
+        self.stopped = "" if "claw.trace.enabled" in why else why
         if not self.recording and self.request is not None:
-            self.note = "recording is off (claw.trace.enabled): this is the last that was recorded"
+            why = f"stopped: {self.stopped}" if self.stopped else "is off (claw.trace.enabled)"
+            self.note = f"recording {why}; this is the last that was recorded"
             self.show()
 
     def newest(self) -> None:

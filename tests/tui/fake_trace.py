@@ -108,6 +108,7 @@ class FakeTrace:
     def __init__(self, *calls: Recorded, enabled: bool = True) -> None:
         self.calls = list(calls or CALLS)
         self.enabled = enabled
+        self.stopped = ""
 
     def install(self, client: FakeClient) -> FakeClient:
         client.answers |= {
@@ -125,7 +126,8 @@ class FakeTrace:
 
     def list(self, params: Json) -> Json:
         runs = list(dict.fromkeys(call.run for call in reversed(self.calls)))
-        return {"enabled": self.enabled, "runs": [self._run_row(run) for run in runs],
+        why = {"why": self.stopped} if self.stopped else {}
+        return {"enabled": self.enabled, **why, "runs": [self._run_row(run) for run in runs],
                 "next": None}  # fmt: skip
 
     def _run_row(self, run: str) -> dict[str, object]:

@@ -261,6 +261,18 @@ async def test_recording_that_was_switched_off_still_shows_what_there_is() -> No
         assert "feishu_doc" in c.screen_text()
 
 
+async def test_recording_that_stopped_by_itself_gives_its_reason() -> None:
+    trace = FakeTrace(enabled=False)
+    trace.stopped = "database or disk is full"
+    async with prompt(SMALL, trace) as (c, _):
+        await c.until(lambda: "recording stopped: database or disk is full" in c.screen_text(), "")
+        assert "claw.trace.enabled" not in c.screen_text()
+        trace.calls.clear()
+        await c.press("f")
+        await c.until(lambda: "Requests are not recorded: database or disk" in c.screen_text(), "")
+        await c.until(lambda: "claw.trace.enabled is on" in c.screen_text(), "the setting")
+
+
 async def test_a_gateway_without_the_methods_has_a_grey_view() -> None:
     async with console() as c:
         await c.press("escape", "2")
