@@ -94,6 +94,9 @@ class Actions(Recovering):
             await self.action_view("8")
 
     async def action_type(self) -> None:
+        if self.store.engine.recorded:
+            self.refuse("a recorded run can only be read")
+            return
         await self.action_view("1")
         self.main.type()
 
@@ -218,7 +221,7 @@ class Actions(Recovering):
         ):
             if number:
                 alive.append(f"{number} {words}")
-        self.push_screen(QuitPage(self.store.engine.mode == "embedded", alive), self._quit)
+        self.push_screen(QuitPage(self.store.engine.mode, alive), self._quit)
 
     def _quit(self, what: str | None) -> None:
         if what:

@@ -268,6 +268,7 @@ class ClawApp(Starting):
             store.lanes.paused,
             page.pane_name,
             draft,
+            store.engine.recorded,
         )
 
     def _arming_changed(self, ready_in: float) -> None:

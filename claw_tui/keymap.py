@@ -54,6 +54,8 @@ class Facts(Struct, frozen=True):
     paused: bool = False
     pane: str = "conversation"
     draft: bool = False
+    recorded: bool = False
+    """A file is shown: nothing can be written to it."""
     extra: tuple[tuple[str, str], ...] = field(default=())
 
 
@@ -154,8 +156,9 @@ def hints(facts: Facts) -> tuple[list[tuple[str, str]], tuple[str, str] | None]:
             return list(facts.extra), None
         case _:
             if facts.pane in LISTS:
-                return pick(*LISTS[facts.pane]), ("?", "all keys")
-            ids = ["nav.type"]
+                ids = [i for i in LISTS[facts.pane] if i != "nav.type" or not facts.recorded]
+                return pick(*ids), ("?", "all keys")
+            ids = [] if facts.recorded else ["nav.type"]
             ids += ["nav.approvals"] if facts.waiting else []
             ids += ["nav.stop"] if facts.running else []
             if not facts.pane:  # a view without panes of its own

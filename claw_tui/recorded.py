@@ -14,6 +14,7 @@ from pathlib import Path
 from claw_engine.client.base import ClientError
 from claw_engine.errors import ClawError
 from claw_engine.protocol.frames import ErrorShape, EventFrame
+from claw_tui.store.store import RECORDED
 from claw_tui.store.wire import Json, num, obj, objs, text
 
 FORMAT, VERSION = "claw-trace", 1
@@ -120,6 +121,7 @@ class RecordedRun:
             "features": {"methods": sorted(self._methods), "events": []},
             "snapshot": {
                 "host": self._name,
+                "mode": RECORDED,
                 "model": {"name": model, "isAI": not model.startswith("rehearsal/")},
                 "permissionMode": "read-only",
             },

@@ -20,6 +20,7 @@ from textual.widgets import Input
 from claw_tui.keymap import GREY, VIEWS, bindings
 from claw_tui.screens.page import Page
 from claw_tui.store.sanitize import line
+from claw_tui.store.store import RECORDED
 from claw_tui.widgets.bars import Banner, HintBar, StatusBar
 from claw_tui.widgets.card import ArmedLines, HasKeeper
 from claw_tui.widgets.cells import Span, clip, spans, wrap
@@ -234,9 +235,9 @@ class QuitPage(ModalScreen[str | None]):
         Binding("s", "choose('stop')", "stop the engine", id="quit.stop", show=False),
     ]
 
-    def __init__(self, embedded: bool, alive: list[str]) -> None:
+    def __init__(self, mode: str, alive: list[str]) -> None:
         super().__init__()
-        self._embedded = embedded
+        self._mode = mode
         self._alive = alive
 
     def compose(self) -> ComposeResult:
@@ -256,7 +257,9 @@ class QuitPage(ModalScreen[str | None]):
             ("s", "stop the engine: runs are stopped, everything is on disk"),
             ("esc", "stay here"),
         ]
-        if not self._embedded:
+        if self._mode == RECORDED:
+            words, keys = "A recorded run: nothing goes on.", [("h", "leave"), keys[-1]]
+        elif self._mode != "embedded":
             keys[0] = ("h", "leave; the engine is another process and goes on")
         out = [spans([])]
         out += [spans([(f" {text}", ink("text"))]) for text in wrap(words, 60)]
@@ -268,7 +271,8 @@ class QuitPage(ModalScreen[str | None]):
         self.query_one("#lines", Lines).show([*out, spans([])])
 
     def action_choose(self, what: str) -> None:
-        self.dismiss(what or None)
+        if what != "stop" or self._mode != RECORDED:
+            self.dismiss(what or None)
 
 
 class GreyPage(Page):

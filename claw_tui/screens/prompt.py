@@ -113,7 +113,10 @@ class PromptScreen(PromptParts):
         if self.section in ("calls", "pick", "matches"):
             return [row(width, [(f" {line(self._sentence())}", ink("text"))])]
         if self.request is not None:
-            return head_lines(self.request, width, ink, following=self.following, note=self.note)
+            return head_lines(
+                self.request, width, ink, following=self.following, note=self.note,
+                recorded=host(self).store.engine.recorded,
+            )  # fmt: skip
         title, words = self._why_empty()
         shown = [spans([]), spans([(f"  {title}", ink("text", "b"))]), spans([])]
         return shown + [spans([(f"  {t}", ink("muted"))]) for t in wrap(words, min(76, width - 4))]

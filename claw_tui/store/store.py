@@ -46,6 +46,10 @@ class Link(StrEnum):
     LOST = "lost"
 
 
+RECORDED = "recorded"
+"""The mode of an engine that is a file: it can only be read."""
+
+
 class Engine(Struct):
     """What `status` says, as far as the console shows it."""
 
@@ -61,6 +65,10 @@ class Engine(Struct):
     """When the mode full ends; 0 in any other mode."""
     bypass: str = ""
     methods: frozenset[str] = frozenset()
+
+    @property
+    def recorded(self) -> bool:
+        return self.mode == RECORDED
 
 
 class Store(Struct):

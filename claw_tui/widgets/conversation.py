@@ -207,7 +207,9 @@ class ConversationView(LineView):
             return []
         engine = host(self).store.engine
         words = [("", "text"), ("Nothing was said here yet.", "text"), ("", "text")]
-        if not engine.is_ai:
+        if engine.recorded:
+            words[1:] = [("Nothing that was said is in this file.", "text")]
+        elif not engine.is_ai:
             words += [
                 ("The rehearsal model answers: it is not an AI and needs no key. Try", "muted"),
                 ("", "text"),

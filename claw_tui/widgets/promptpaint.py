@@ -59,7 +59,13 @@ def cost_words(cost: float | None) -> str:
 
 
 def head_lines(
-    request: Request, width: int, ink: Ink, *, following: bool, note: str = ""
+    request: Request,
+    width: int,
+    ink: Ink,
+    *,
+    following: bool,
+    note: str = "",
+    recorded: bool = False,
 ) -> list[Strip]:
     """Title, facts, bar, legend, and the sentence about what changed."""
     call = request.call
@@ -73,14 +79,14 @@ def head_lines(
     ]
     return [
         row(width, title),
-        _facts(call, width, ink, following),
+        _facts(call, width, ink, following, recorded),
         bar_line(request.parts, width, ink),
         legend_line(request.parts, width, ink),
         _changed(request, width, ink, note),
     ]
 
 
-def _facts(call: CallInfo, width: int, ink: Ink, following: bool) -> Strip:
+def _facts(call: CallInfo, width: int, ink: Ink, following: bool, recorded: bool) -> Strip:
     """What else is known of the call; the last ones give way where there is no room."""
     bits = [clock(call.started_ms), line(call.model), size(call.body_bytes)]
     if call.duration_ms is not None:
@@ -100,7 +106,7 @@ def _facts(call: CallInfo, width: int, ink: Ink, following: bool) -> Strip:
         left.append((f" {line(call.status)}{why} ·", ink("bad", "b")))
     elif call.status == "running":
         left.append((" going on ·", ink("good")))
-    right: list[Span] = [("live ", ink("good"))]
+    right: list[Span] = [("recorded ", ink("muted")) if recorded else ("live ", ink("good"))]
     if not following:
         right = [("older · ", ink("faint")), ("f newest ", ink("key"))]
     room = width - measure(left) - measure(right) - 2

@@ -141,10 +141,20 @@ async def test_it_opens_at_its_end_and_everything_can_be_read(exported: Path) ->
         await c.until(lambda: app.screen is not page, "asks")
         await press(*"how to work", "enter")
         await c.until(lambda: page.section == "matches" and page.matches, "found")
-        await press("escape", "i")
-        app.main.composer.insert("hello?")
-        await press("enter")
+        await press("escape")
+        if page.section != "parts":
+            await press("f")
+        await c.until(lambda: page.section == "parts" and page.request, "parts")
+        head = "\n".join(c.screen_text().split("\n")[:4])
+        assert " recorded" in head and " live" not in head
+        await press("1", "escape", "i")
         await c.until(lambda: "can only be read" in c.screen_text(), "refused")
+        assert "i type" not in c.screen_text()
+        await press("q")
+        await c.until(lambda: "nothing goes on" in c.screen_text(), "asked")
+        assert "stop the engine" not in c.screen_text()
+        await press("s")
+        assert app.is_running and not app._exit
 
 
 def test_other_words_on_the_command_line_are_refused() -> None:
