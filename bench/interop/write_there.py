@@ -32,7 +32,8 @@ FORKED = (ABORTED, STOPPED)
 then the whole file again: two roots. Its history shows both, in the order of the file."""
 SET_BY_A_TURN = frozenset(
     {"updatedAt", "abortedLastRun", "modelProvider", "model", "contextTokens", "inputTokens",
-     "outputTokens", "cacheRead", "cacheWrite", "totalTokens", "totalTokensFresh", "sessionFile"}
+     "outputTokens", "cacheRead", "cacheWrite", "totalTokens", "totalTokensFresh", "sessionFile",
+     "systemPromptReport"}
 )  # fmt: skip
 
 
