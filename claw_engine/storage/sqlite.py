@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import sqlite3
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -63,6 +64,11 @@ class Database(Connection):
             raise
         return result
 
+    def __del__(self) -> None:
+        """Quietly: whoever is dropped open was part of something that died, which SQLite mends."""
+        if self._connection is not None:
+            self.stop()
+
     async def shut(self) -> None:
         """Carry the write-ahead log over and close. Never raises."""
         with contextlib.suppress(Exception):  # what was written is safe either way
@@ -96,7 +102,11 @@ def read_only(path: Path, driver: Driver | None = None) -> sqlite3.Connection:
         if not path.exists():
             raise FileNotFoundError(2, os.strerror(2), str(path))
         connection = chosen.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except BaseException:
+            connection.close()
+            raise
     except OSError as error:
         raise disk_error(error, path) from error
     except Exception as error:
@@ -142,10 +152,42 @@ def database_error(error: BaseException, path: Path) -> StateDiskError | None:
     return None if words is None else StateDiskError(f"{words}: {path} ({error}).", path=path)
 
 
+class _Opening:
+    """A file that a thread opens, for a task that may be gone when it is open."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._given_up = False
+        self._connection: sqlite3.Connection | None = None
+
+    def run(
+        self, path: Path, prepare: Callable[[sqlite3.Connection], None], driver: Driver
+    ) -> tuple[sqlite3.Connection, Path | None]:
+        """On a worker thread."""
+        connection, kept = _opened(path, prepare, driver)
+        with self._lock:
+            self._connection = connection
+            if self._given_up:
+                connection.close()
+        return connection, kept
+
+    def give_up(self) -> None:
+        """Loop thread: nobody will take it."""
+        with self._lock:
+            self._given_up = True
+            if self._connection is not None:
+                self._connection.close()
+
+
 async def _open(
     path: Path, prepare: Callable[[sqlite3.Connection], None], driver: Driver
 ) -> Database:
-    connection, kept = await asyncio.to_thread(_opened, path, prepare, driver)
+    opening = _Opening()
+    try:
+        connection, kept = await asyncio.to_thread(opening.run, path, prepare, driver)
+    except asyncio.CancelledError:
+        opening.give_up()
+        raise
     database = Database(connection, path, kept)
     await database  # its thread is there; nothing that can fail is left to do
     return database
