@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from claw_engine.storage.text import to_line, to_pretty
@@ -20,6 +20,7 @@ def refuse(constant: str) -> None:
     raise AssertionError(constant)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # large examples are meant
 @given(st.dictionaries(st.text(), json_values, max_size=5))
 def test_every_line_is_strict_json_on_one_line(value: dict[str, object]) -> None:
     line = to_line(value)
