@@ -52,7 +52,7 @@ def descends_from_run(pid: int, own_pid: int, proc: Path = Path("/proc")) -> boo
 def carries_mark(pid: int, proc: Path = Path("/proc")) -> bool:
     """Whether a process has CLAW_RUN_ID in its environment."""
     try:
-        environment = _read(f"{proc}/{pid}/environ")
+        environment = read_proc(f"{proc}/{pid}/environ")
     except OSError:
         return False
     return environment.startswith(RUN_MARK) or b"\0" + RUN_MARK in environment
@@ -62,13 +62,13 @@ def parent_of(pid: int, proc: Path = Path("/proc")) -> int | None:
     """The parent's id; None where /proc does not tell."""
     try:
         # The name in parentheses may hold anything, also ")": what follows the last one is ours.
-        fields = _read(f"{proc}/{pid}/stat").rpartition(b")")[2].split(None, 2)
+        fields = read_proc(f"{proc}/{pid}/stat").rpartition(b")")[2].split(None, 2)
         return int(fields[1])
     except (OSError, ValueError, IndexError):
         return None
 
 
-def _read(path: str) -> bytes:
+def read_proc(path: str) -> bytes:
     """A file of /proc. Asked for each process when a client comes: pathlib and a buffer would
     take three times as long."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -5,6 +5,7 @@ A hint, as there: `/proc` tells which process has the socket, if it is of our us
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -12,14 +13,16 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from claw_engine.gateway.confinement import carries_mark, parent_of
+from claw_engine.gateway.confinement import carries_mark, parent_of, read_proc
 from claw_engine.gateway.web.proc_net import PROC, has_socket, tcp_rows
 from claw_engine.gateway.web.sock_diag import Address, owner_and_inode
 
 MAX_DEPTH = 64
 SETTLED_S = 5.0
-"""A process between fork and exec does not carry the mark yet: only one that was looked at twice
-with this long in between is not looked at again."""
+"""A process between fork and exec does not carry the mark yet: only one that is this old, or was
+looked at twice with this long in between, is not looked at again."""
+_TICKS = os.sysconf("SC_CLK_TCK")
+"""A second, as `/proc/<pid>/stat` counts."""
 
 
 class _Seen(Struct):
@@ -61,12 +64,13 @@ class RunChildren:
             return False
         known: dict[int, bool] = {self._own_pid: False, 1: False, 0: False}
         # The cheap question first: hardly any process descends from a run.
-        suspects = [pid for pid in pids if self._suspect(pid, known)]
+        uptime = _uptime(proc)
+        suspects = [pid for pid in pids if self._suspect(pid, known, uptime)]
         there = set(pids)
         self._seen = {pid: seen for pid, seen in self._seen.items() if pid in there}
         return any(has_socket(proc / str(pid), inodes) for pid in suspects)
 
-    def _suspect(self, pid: int, known: dict[int, bool]) -> bool:
+    def _suspect(self, pid: int, known: dict[int, bool], uptime: float) -> bool:
         """Whether a process descends from a run, as far as one can see."""
         try:
             inode = os.stat(f"{self._proc}/{pid}").st_ino  # noqa: PTH116 - each counts
@@ -82,9 +86,30 @@ class RunChildren:
         if _descends(pid, self._proc, known):
             self._seen.pop(pid, None)
             return True
-        seen.settled = now - seen.since >= SETTLED_S
+        seen.settled = (
+            now - seen.since >= SETTLED_S or uptime - _started(pid, self._proc) >= SETTLED_S
+        )
         self._seen[pid] = seen
         return False
+
+
+def _uptime(proc: Path) -> float:
+    """Seconds since the machine started; 0 where nobody tells."""
+    try:
+        return float(read_proc(f"{proc}/uptime").split()[0])
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+def _started(pid: int, proc: Path) -> float:
+    """Seconds from the machine's start to the process's; endless where `/proc` does not tell.
+
+    Field 22 of proc(5); the name in parentheses may hold anything, also ")".
+    """
+    try:
+        return int(read_proc(f"{proc}/{pid}/stat").rpartition(b")")[2].split()[19]) / _TICKS
+    except (OSError, ValueError, IndexError):
+        return math.inf
 
 
 def _inodes(peer: Address, own: Address, uid: int, proc: Path) -> set[str]:

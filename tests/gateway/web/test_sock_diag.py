@@ -113,6 +113,20 @@ def test_a_settled_process_is_not_read_again_but_its_id_may_come_back(tmp_path: 
     assert proc.asked()
 
 
+@pytest.mark.parametrize(("age", "again"), [(SETTLED_S, False), (SETTLED_S - 1, True)])
+def test_an_old_process_is_settled_at_the_first_look(
+    tmp_path: Path, age: float, again: bool
+) -> None:
+    proc = Proc(tmp_path)
+    proc.process(50, b"HOME=/")
+    ticks = 100 * os.sysconf("SC_CLK_TCK")
+    (tmp_path / "50" / "stat").write_text(f"50 (x) 7) S 1 {'0 ' * 17}{ticks} 0")
+    (tmp_path / "uptime").write_text(f"{100 + age} 1.0")
+    assert not proc.asked()
+    (tmp_path / "50" / "environ").write_bytes(b"CLAW_RUN_ID=r")
+    assert proc.asked() is again
+
+
 def test_a_child_of_a_settled_process_is_looked_at(tmp_path: Path) -> None:
     proc = Proc(tmp_path)
     proc.process(40, b"HOME=/")
