@@ -260,7 +260,7 @@ async def main():
             await operator.request(run)
             await operator.client.call("trace.list", {})  # what was told is written
             await operator.say("long: 100000 200", "other")
-            await operator.event("trace", lambda p: "one two" in p["data"].get("delta", ""))
+            await operator.event("trace", lambda p: "two" in p["data"].get("delta", ""))
             await operator.client.call("trace.list", {})
             os.kill(os.getpid(), signal.SIGKILL)
 
