@@ -17,8 +17,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from bench.figures import Figure
-from bench.processes import load
+from bench.figures import Figure, show
 from tests.tui.fake_client import FakeClient, record
 from tests.tui.support import LARGE, SMALL, Console, console
 
@@ -85,12 +84,7 @@ async def figures(requests: int = REQUESTS) -> list[Figure]:
 
 
 def main(argv: Sequence[str]) -> int:
-    requests = int(argv[0]) if argv else REQUESTS
-    found = asyncio.run(figures(requests))
-    print(load())
-    for figure in found:
-        print(figure.line())
-    return 0
+    return show(asyncio.run(figures(int(argv[0]) if argv else REQUESTS)))
 
 
 if __name__ == "__main__":

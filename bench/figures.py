@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -242,6 +242,14 @@ def stall() -> list[Figure]:
                         worst = max(worst, float(found.group(1)))
             lags.append(worst)
     return [Figure("loop lag over 150 ms in a 10 s stall (0 = none)", "ms", lags, 0)]
+
+
+def show(found: Iterable[Figure]) -> int:
+    """Print the load and one line a figure; 0, as the exit code of a program."""
+    print(load())
+    for figure in found:
+        print(figure.line())
+    return 0
 
 
 ALL: dict[str, Callable[[], list[Figure]]] = {

@@ -18,8 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from bench.figures import Figure
-from bench.processes import load
+from bench.figures import Figure, show
 from claw_tui.screens.logs import LogsPage
 from tests.tui.fake_client import FakeClient
 from tests.tui.fake_log import FakeLog
@@ -103,11 +102,7 @@ async def figures(lines: int = LINES) -> list[Figure]:
 
 
 def main(argv: Sequence[str]) -> int:
-    found = asyncio.run(figures(int(argv[0]) if argv else LINES))
-    print(load())
-    for figure in found:
-        print(figure.line())
-    return 0
+    return show(asyncio.run(figures(int(argv[0]) if argv else LINES)))
 
 
 if __name__ == "__main__":

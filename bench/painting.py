@@ -16,8 +16,7 @@ from time import process_time
 from textual.command import CommandInput
 from textual.events import Key, Paste
 
-from bench.figures import Figure
-from bench.processes import load
+from bench.figures import Figure, show
 from claw_tui.palette import LONGEST
 from claw_tui.store.store import Store
 from tests.tui.fake_client import Script
@@ -88,9 +87,7 @@ async def _keys(c: Console) -> float:
 
 
 def main() -> int:
-    for figure in asyncio.run(figures()):
-        print(figure.line(), f" [{load()}]")
-    return 0
+    return show(asyncio.run(figures()))
 
 
 if __name__ == "__main__":

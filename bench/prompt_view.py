@@ -17,8 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from bench.figures import Figure
-from bench.processes import load
+from bench.figures import Figure, show
 from claw_tui.screens.prompt import PromptScreen
 from tests.tui.fake_client import FakeClient
 from tests.tui.fake_trace import RUN, SAFETY, FakePart, FakeTrace, Recorded
@@ -139,11 +138,7 @@ async def figures(parts: int = PARTS) -> list[Figure]:
 
 
 def main(argv: Sequence[str]) -> int:
-    found = asyncio.run(figures(int(argv[0]) if argv else PARTS))
-    print(load())
-    for figure in found:
-        print(figure.line())
-    return 0
+    return show(asyncio.run(figures(int(argv[0]) if argv else PARTS)))
 
 
 if __name__ == "__main__":
